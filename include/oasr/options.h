@@ -1,0 +1,78 @@
+// Options of loading and of transcription. Values are checked once, when they are used.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace oasr {
+
+struct Segment;
+
+struct EngineConfig {
+  std::string model;             // a path, or a name of the catalogue ("base")
+  std::string dtype = "auto";    // weights: auto, float32, float16, bfloat16 (arithmetic: float32)
+  int threads = 0;               // 0: what the cgroup quota allows
+  int batch_size = 1;            // windows of different inputs decoded together
+  bool download = true;          // a catalogue name that is not in the cache is pulled
+};
+
+// Voice activity detection before the model (Silero).
+struct VadOptions {
+  bool enabled = false;
+  double threshold = 0.5;
+  double min_speech_ms = 250;
+  double max_speech_s = 0;       // 0: no limit
+  double min_silence_ms = 2000;
+  double speech_pad_ms = 400;
+};
+
+struct TranscribeOptions {
+  std::string language = "auto"; // code or English name; "auto" detects
+  std::string task = "transcribe";  // or "translate" (to English)
+
+  int beam_size = 1;             // 1: greedy
+  int best_of = 5;               // samples at a temperature above 0
+  double patience = 1.0;
+  std::optional<double> length_penalty;      // nothing: by length; else Google NMT's alpha, 0 to 1
+  int n_best = 1;
+  std::vector<double> temperatures = {0.0, 0.2, 0.4, 0.6, 0.8, 1.0};  // tried in order
+  std::uint64_t seed = 0;
+
+  std::optional<double> compression_ratio_threshold = 2.4;
+  std::optional<double> logprob_threshold = -1.0;
+  std::optional<double> no_speech_threshold = 0.6;
+  bool condition_on_previous_text = true;
+  std::string initial_prompt;
+  bool carry_initial_prompt = false;
+  std::string prefix;            // forced start of the first window
+  bool suppress_blank = true;
+  std::vector<std::int32_t> suppress_tokens = {-1};  // -1: the checkpoint's set
+  bool timestamps = true;        // false: <|notimestamps|>
+  double max_initial_timestamp = 1.0;
+  bool word_timestamps = false;
+  std::string prepend_punctuations = "\"'“¿([{-";
+  std::string append_punctuations = "\"'.。,，!！?？:：”)]}、";
+  std::optional<double> hallucination_silence_threshold;  // seconds; needs word_timestamps
+  std::vector<double> clip_timestamps;       // start, end, start, end, … in seconds
+  int max_new_tokens = 0;        // 0: the model's limit a window
+
+  // Below this level a window is digital silence or noise floor and is not decoded: dBFS of its
+  // loudest 25 ms. Nothing: never skip.
+  std::optional<double> silence_dbfs = -60.0;
+  // The decode() path of Whisper: pad the samples (not the mel) of a clip of 30 s or less.
+  bool single_window = false;
+
+  VadOptions vad;
+};
+
+// Called in the thread that runs; return values of a cancelled run are an Error `cancelled`.
+struct Callbacks {
+  std::function<void(double seconds_done, double seconds_total)> progress;  // total 0: unknown
+  std::function<void(const Segment&)> segment;      // as soon as a segment is final
+  std::function<bool()> cancelled;                  // polled; true stops
+};
+
+}  // namespace oasr

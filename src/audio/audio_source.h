@@ -1,0 +1,73 @@
+// Audio files and streams as mono float samples at one rate, decoded piece by piece.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace oasr {
+
+// How to read raw PCM that has no header.
+struct RawFormat {
+  std::string encoding = "s16le";  // s16le, s16be, s32le, f32le, u8, mulaw, alaw
+  int sample_rate = 16000;
+  int channels = 1;
+};
+
+struct AudioOptions {
+  int sample_rate = 16000;          // of the samples handed out, Hz
+  std::optional<int> channel;       // one channel (0-based) instead of the mean of all
+  std::optional<RawFormat> raw;     // treat the input as raw PCM
+};
+
+struct AudioInfo {
+  std::string container;            // "wav", "mp3", …
+  std::string codec;                // "pcm_s16le", …
+  int sample_rate = 0;              // of the file, Hz
+  int channels = 0;
+  std::optional<double> declared_seconds;  // what the header says, where it says it
+};
+
+// A forward-only stream of mono float samples in [-1, 1] (float files may exceed it). Memory does
+// not grow with length. NaN and infinity in the input are an error that names the position.
+class AudioSource {
+ public:
+  virtual ~AudioSource() = default;
+
+  virtual const AudioInfo& info() const = 0;
+
+  // Fills `out` as far as audio is left and returns the number of samples; 0 at the end. A decode
+  // error after the first sample ends the stream and sets truncated(); one before is an Error.
+  virtual Result<std::size_t> read(std::span<float> out) = 0;
+
+  // After the end: the audio stopped early or was damaged; says what and where. The samples read
+  // so far are good.
+  virtual const std::optional<std::string>& truncated() const = 0;
+
+  // Conditions worth a line in the report (a wrong header that was ignored, …).
+  virtual const std::vector<std::string>& warnings() const = 0;
+
+  // Starts again at the first sample; an error for pipes.
+  virtual Status rewind() = 0;
+  virtual bool rewindable() const = 0;
+};
+
+// Opens a file, or standard input when `path` is "-". Folders, text files, empty files and files
+// without an audio stream are errors of kind bad_audio that say what the file is.
+Result<std::unique_ptr<AudioSource>> open_audio(const std::filesystem::path& path,
+                                                const AudioOptions& options = {});
+
+// Samples in memory, already mono; resampled when `sample_rate` differs from the options' rate.
+Result<std::unique_ptr<AudioSource>> audio_from_samples(std::vector<float> samples, int sample_rate,
+                                                        const AudioOptions& options = {});
+
+// The whole stream (tests, short clips).
+Result<std::vector<float>> read_all(AudioSource& source);
+
+}  // namespace oasr

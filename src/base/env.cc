@@ -1,0 +1,47 @@
+#include "base/env.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include "base/check.h"
+
+namespace oasr {
+namespace {
+
+constexpr std::array kVariables = {
+    EnvVariable{"OASR_CACHE_DIR", "folder of downloaded models (default: ~/.cache/oasr)"},
+    EnvVariable{"OASR_OFFLINE", "1 forbids every use of the network"},
+    EnvVariable{"OASR_THREADS", "number of threads (default: what the cgroup quota allows)"},
+    EnvVariable{"OASR_ISA", "highest instruction set to use: scalar, avx2, avx512 (default: the best)"},
+    EnvVariable{"OASR_LAYERS_BACKEND", "reference (alias torch) runs every layer by its scalar definition"},
+    EnvVariable{"OASR_TEST_DATA", "folder of the full test data (tests only)"},
+    EnvVariable{"OASR_TEST_WEIGHTS", "folder of real Whisper weights in every container (tests only)"},
+    EnvVariable{"XDG_CACHE_HOME", "base of the cache folder"},
+    EnvVariable{"HOME", "home folder, where the cache folder is by default"},
+    EnvVariable{"COLUMNS", "width of the terminal"},
+    EnvVariable{"NO_COLOR", "when set, no colours on the terminal"},
+};
+
+}  // namespace
+
+std::span<const EnvVariable> env_variables() { return kVariables; }
+
+std::optional<std::string> env(std::string_view name) {
+  const bool known = std::any_of(kVariables.begin(), kVariables.end(),
+                                 [&](const EnvVariable& v) { return v.name == name; });
+  CHECK(known, "an environment variable that is not in the table: " + std::string(name));
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+bool env_flag(std::string_view name) {
+  auto value = env(name).value_or("");
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return value == "1" || value == "true" || value == "yes" || value == "on";
+}
+
+}  // namespace oasr

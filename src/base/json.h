@@ -1,0 +1,20 @@
+// JSON: nlohmann's type under a short name, parsed without exceptions and with a depth limit.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace oasr {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+// `where` names the file in the error. Refuses nesting deeper than 64 and invalid UTF-8.
+Result<Json> parse_json(std::string_view text, std::string_view where);
+
+// Serialises with invalid UTF-8 replaced by U+FFFD, so that the output is always valid JSON.
+std::string dump_json(const OrderedJson& value, int indent = -1);
+
+}  // namespace oasr

@@ -1,0 +1,43 @@
+// One entry for every container that people have: detection by content, strict reading.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/state_dict.h"
+#include "text/tokenizer.h"
+
+namespace oasr {
+
+struct Checkpoint {
+  std::string container;      // row of the registry: "huggingface", "openai", "ctranslate2", "ggml"
+  std::filesystem::path path; // as given
+  std::vector<std::filesystem::path> files;  // every file that was read
+  StateDict tensors;          // names as the container spells them
+  // Texts of configuration by name: "config.json", "generation_config.json",
+  // "preprocessor_config.json"; for OpenAI "dims" and for ggml "hparams" as a JSON object.
+  std::map<std::string, std::string> documents;
+  TokenizerSource tokenizer;
+  std::vector<std::string> notes;  // "weights are stored as q5_0 and dequantized to float"
+};
+
+struct ContainerReader {
+  std::string_view name;
+  std::string_view what;  // "Hugging Face folder (config.json + safetensors)"
+  // 0: not this container; otherwise how sure (10 layout, 20 named config, 30 keyed value).
+  int (*detect)(const std::filesystem::path& path);
+  Result<Checkpoint> (*read)(const std::filesystem::path& path);
+};
+
+// The table of containers.
+std::span<const ContainerReader> container_readers();
+
+// Detects and reads. Weights stay in the file (memory-mapped) where the layout allows. Errors say
+// what the path is instead and which containers are read.
+Result<Checkpoint> open_checkpoint(const std::filesystem::path& path);
+
+}  // namespace oasr

@@ -1,0 +1,55 @@
+// Worker threads for data-parallel kernels, and the context that is passed to every kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "device/cpu.h"
+
+namespace oasr {
+
+// A fixed set of threads that share loops. Workers spin for some microseconds, then sleep, so
+// that a busy neighbour costs its share and no more. Items are handed out dynamically; results
+// must not depend on which thread takes an item. One parallel_for at a time (the caller's thread
+// takes part); nested calls run inline.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);  // threads >= 1, the caller's included
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // A borrowed callable body(item, thread): no allocation. thread is in [0, threads()).
+  class Body {
+   public:
+    template <class F>
+    Body(const F& f)  // NOLINT: implicit on purpose, lives for the call only
+        : object_(&f), call_([](const void* o, std::int64_t item, int thread) {
+            (*static_cast<const F*>(o))(item, thread);
+          }) {}
+    void operator()(std::int64_t item, int thread) const { call_(object_, item, thread); }
+
+   private:
+    const void* object_;
+    void (*call_)(const void*, std::int64_t, int);
+  };
+
+  // Runs body for every item in [0, items) and returns when all are done.
+  void parallel_for(std::int64_t items, Body body);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Passed to every kernel: where and how to run. Not thread-safe: one session, one context.
+struct ExecContext {
+  ThreadPool* pool = nullptr;
+  Isa isa = Isa::scalar;
+};
+
+}  // namespace oasr

@@ -1,0 +1,56 @@
+// softmax(scale · q kᵀ) v over a key/value cache, all heads, many sequences at once.
+//
+// Contract (every lane, any number of sequences, query rows, thread count: the same bits):
+//   s(j)  = scale · (fma chain over d of q[d] · k[j][d], from +0)
+//   p(j)  = exp(s(j) - max s), exact_math's exp; sum in the canonical tree of docs/numerics.md
+//   o[d]  = (fma chain over j in rising order of p(j) · v[j][d], from +0) / sum
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "device/thread_pool.h"
+#include "tensor/dtype.h"
+
+namespace oasr::kernels {
+
+// Keys and values of one sequence and one layer, in the layout of the kernels. The memory is the
+// caller's: kv_cache_bytes() of it, aligned to 64 bytes. Storage f32, or f16 (rounded on append).
+struct KvCache {
+  int heads = 0;
+  int head_dim = 0;                // a multiple of 8
+  std::int64_t capacity = 0;       // rounded up to a multiple of 16 by the layout
+  std::int64_t length = 0;         // positions filled
+  DType storage = DType::f32;
+  std::byte* data = nullptr;
+};
+std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage);
+
+// Appends `count` positions: k and v are [count, heads · head_dim] with row strides ldk, ldv.
+void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,
+               const float* v, std::int64_t ldv, std::int64_t count);
+
+// Copies the first `length` positions of one cache to another of the same geometry.
+void kv_copy(const KvCache& from, KvCache& to, std::int64_t length);
+
+struct AttentionArgs {
+  const float* q = nullptr;      // [queries, heads · head_dim], row stride ldq
+  std::int64_t ldq = 0;
+  std::int64_t queries = 0;
+  const KvCache* kv = nullptr;
+  bool causal = false;           // query i sees positions [0, length - queries + i]
+  float scale = 1.0f;
+  float* out = nullptr;          // [queries, heads · head_dim], row stride ldo
+  std::int64_t ldo = 0;
+  float* weights = nullptr;      // null, or softmax weights [heads, queries, length] written out
+};
+
+// Runs all sequences on context.pool. No allocation after the first call with the longest cache.
+void attention(ExecContext& context, std::span<const AttentionArgs> sequences);
+
+// The definition: plain loops, single thread.
+void attention_reference(const AttentionArgs& args);
+
+}  // namespace oasr::kernels

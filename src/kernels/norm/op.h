@@ -1,0 +1,25 @@
+// Layer normalisation over channels, float32, canonical reduction tree (docs/numerics.md).
+#pragma once
+
+#include <cstdint>
+
+#include "device/thread_pool.h"
+
+namespace oasr::kernels {
+
+// y[m] = (x[m] - mean) / sqrt(var + eps) · gamma + beta, biased variance; x and y are [M, D] with
+// row strides; y may be x. The same bits on every lane, for any M and thread count.
+struct LayerNormArgs {
+  const float* x = nullptr;
+  std::int64_t ldx = 0;
+  std::int64_t m = 0, d = 0;
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  float eps = 1e-5f;
+  float* y = nullptr;
+  std::int64_t ldy = 0;
+};
+void layer_norm(ExecContext& context, const LayerNormArgs& args);
+void layer_norm_reference(const LayerNormArgs& args);
+
+}  // namespace oasr::kernels

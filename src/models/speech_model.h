@@ -1,0 +1,89 @@
+// What the engine knows of a model: a description for reports, and one interface a decode family.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "decode/step_scorer.h"
+#include "device/thread_pool.h"
+#include "tensor/dtype.h"
+#include "text/tokenizer.h"
+
+namespace oasr::models {
+
+// Facts for `oasr inspect` and reports.
+struct ModelInfo {
+  std::string architecture;        // "whisper"
+  std::string size_name;           // "base", or empty when no known size matches
+  std::int64_t parameters = 0;
+  DType weight_dtype = DType::f32; // as served
+  std::int64_t weight_bytes = 0;   // resident, packed
+  std::vector<std::string> languages;
+  std::map<std::string, std::string> lanes;  // op -> lane bound ("linear" -> "avx512")
+  std::vector<std::string> notes;  // dequantized, tied head, …
+};
+
+class SpeechModel {
+ public:
+  virtual ~SpeechModel() = default;
+  virtual const ModelInfo& info() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+};
+
+// Ids that an attention encoder-decoder of Whisper's kind decodes with.
+struct AedTokens {
+  TokenId eot = 0, sot = 0, sot_prev = 0, sot_lm = 0, no_speech = 0, no_timestamps = 0;
+  TokenId transcribe = 0, translate = 0;
+  TokenId timestamp_begin = 0;                                   // <|0.00|>; 20 ms a step
+  std::vector<std::pair<std::string, TokenId>> languages;        // empty for English-only
+  std::vector<TokenId> suppress;                                 // the checkpoint's, never sampled
+  std::vector<TokenId> begin_suppress;                           // not as the first token
+  std::vector<std::pair<int, int>> alignment_heads;              // (decoder layer, head)
+};
+
+using WindowId = int;  // an encoded 30 s window: its cross-attention keys and values
+
+// Decoder state over encoded windows. Rows belong to a window. Not thread-safe; memory is sized at
+// creation, no allocation in score() afterwards.
+class AedState : public decode::StepScorer {
+ public:
+  // mel [n_mels, 3000] row-major, normalised. Runs the encoder and the cross-attention projections.
+  // The result does not depend on other windows.
+  virtual WindowId encode(std::span<const float> mel) = 0;
+  virtual void release(WindowId window) = 0;
+
+  virtual decode::RowId open_row(WindowId window) = 0;
+  virtual void close_row(decode::RowId row) = 0;
+
+  // Teacher-forced pass over `tokens` on a window: softmax-ed cross-attention weights of the
+  // alignment heads, [heads, tokens, frames], frames = window_frames / 2 (1500); and the logits
+  // after each token, [tokens, V], when `logits` is not empty.
+  virtual std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
+                                       std::span<float> logits) = 0;
+
+  // Encoder output [1500, d_model] of the last encode(), for tests.
+  virtual std::span<const float> encoder_output() const = 0;
+};
+
+// An attention encoder-decoder over fixed windows (Whisper).
+class AedModel : public SpeechModel {
+ public:
+  virtual int n_mels() const = 0;
+  virtual int window_frames() const = 0;   // 3000
+  virtual int context_size() const = 0;    // 448
+  virtual bool multilingual() const = 0;
+  virtual const AedTokens& tokens() const = 0;
+  // `windows` and `rows` bound what may be open at a time.
+  virtual Result<std::unique_ptr<AedState>> new_state(ExecContext context, int windows,
+                                                      int rows) const = 0;
+};
+
+}  // namespace oasr::models
