@@ -1,6 +1,6 @@
 # oasr_add_module(NAME SOURCES … DEPS … LIBS …)
 #   An OBJECT library oasr_NAME from src/NAME. DEPS are the modules that it may include: the only
-#   declaration of the layering, compared with the #includes by tools/check_layers.
+#   declaration of the layering, compared with the #includes by tools/check_layers.py.
 function(oasr_add_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   set(target oasr_${name})
@@ -14,8 +14,8 @@ function(oasr_add_module name)
   endforeach()
   list(REMOVE_DUPLICATES closure)
   set_property(GLOBAL PROPERTY OASR_CLOSURE_${name} ${closure})
+  set_property(GLOBAL PROPERTY OASR_LIBS_${name} ${ARG_LIBS})
   set_property(GLOBAL APPEND PROPERTY OASR_MODULES ${name})
-  set_property(GLOBAL APPEND PROPERTY OASR_MODULE_LIBS ${ARG_LIBS})
 endfunction()
 
 # oasr_set_isa("FLAGS" file…): compile kernel files for one instruction set.
@@ -51,4 +51,39 @@ function(oasr_add_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\] [0-9]+ test.*\n.*PASSED  \\] 0 tests")
+endfunction()
+
+# oasr_add_fuzz(NAME MODULES … SOURCES … SEEDS folder): a source with LLVMFuzzerTestOneInput.
+#   With OASR_BUILD_FUZZ (clang): the libFuzzer program fuzz/NAME, listed in fuzz/targets.txt for
+#   scripts/fuzz.sh. In a build with tests: the test fuzz_seeds_NAME runs every checked-in seed
+#   (relative to the source folder) once, so that a finding, kept as a seed, stays fixed.
+function(oasr_add_fuzz name)
+  cmake_parse_arguments(ARG "" "SEEDS" "MODULES;SOURCES" ${ARGN})
+  get_filename_component(seeds ${ARG_SEEDS} ABSOLUTE)
+  if(NOT IS_DIRECTORY ${seeds})
+    message(FATAL_ERROR "fuzz target ${name}: there is no seed folder ${seeds}")
+  endif()
+  if(OASR_BUILD_FUZZ)
+    set(target oasr_fuzz_${name})
+    add_executable(${target} ${ARG_SOURCES})
+    oasr_link_modules(${target} ${ARG_MODULES})
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    set_property(GLOBAL APPEND_STRING PROPERTY OASR_FUZZ_TARGETS "${name} ${seeds}\n")
+  elseif(OASR_BUILD_TESTS)
+    set(target oasr_fuzz_seeds_${name})
+    add_executable(${target} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/run_seeds.cc)
+    oasr_link_modules(${target} ${ARG_MODULES})
+    add_test(NAME fuzz_seeds_${name} COMMAND ${target} ${seeds})
+    set_tests_properties(fuzz_seeds_${name} PROPERTIES LABELS "unit;fuzz" TIMEOUT 120)
+  endif()
+endfunction()
+
+# oasr_write_fuzz_targets(): call once, after all folders.
+function(oasr_write_fuzz_targets)
+  if(OASR_BUILD_FUZZ)
+    get_property(targets GLOBAL PROPERTY OASR_FUZZ_TARGETS)
+    file(WRITE ${CMAKE_BINARY_DIR}/fuzz/targets.txt "${targets}")
+  endif()
 endfunction()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Compiles each header alone, so that none needs what another happens to include.
+
+    tools/check_headers.py [--root DIR] [--build DIR] [--compiler g++] [--jobs N]
+
+Include paths and definitions come from the build folder's compile_commands.json. A header whose name
+holds an instruction set (avx2, avx512) is compiled for it.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lint_common import code_files, finish, root_argument
+
+ISA_FLAGS = {"avx512": "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c",
+             "avx2": "-mavx2 -mfma -mf16c"}
+
+
+def project_flags(build):
+    """Every include path and definition of the build, in order, without repeats."""
+    database = build / "compile_commands.json" if build else None
+    if not database or not database.is_file():
+        return []
+    flags = {}
+    for entry in json.loads(database.read_text()):
+        words = shlex.split(entry["command"])
+        for i, word in enumerate(words):
+            if word == "-isystem":
+                flags[(word, words[i + 1])] = None
+            elif re.match(r"-[ID].", word):
+                flags[(word,)] = None
+    return [word for words in flags for word in words]
+
+
+def isa_flags(header):
+    for isa, flags in ISA_FLAGS.items():
+        if isa in header.name:
+            return flags.split()
+    return ["-march=x86-64-v2"] if os.uname().machine == "x86_64" else []
+
+
+def compile_alone(header, root, compiler, flags):
+    """The compiler's complaint, or nothing."""
+    # The header comes twice: a missing #pragma once shows as well.
+    language = ["-x", "c"] if header.name.startswith("c_api") else ["-x", "c++", "-std=c++20"]
+    name = header.resolve()
+    source = f'#include "{name}"\n#include "{name}"\n'
+    command = [compiler, *language, "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+               f"-I{root / 'src'}", f"-I{root / 'include'}", *flags, *isa_flags(header), "-"]
+    result = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    return result.stderr if result.returncode else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compile each header alone.")
+    root_argument(parser)
+    parser.add_argument("--build", type=Path, help="a configured build folder")
+    parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    args = parser.parse_args()
+    root = args.root.resolve()
+    flags = project_flags(args.build)
+    headers = code_files(root, ("include", "src", "apps"), (".h",))
+    with ThreadPoolExecutor(args.jobs) as pool:
+        complaints = pool.map(lambda h: compile_alone(h, root, args.compiler, flags), headers)
+    errors = []
+    for header, complaint in zip(headers, complaints):
+        if complaint:
+            errors.append(f"{header.relative_to(root)}: does not compile alone\n{complaint}")
+    finish("check_headers", errors, f"{len(headers)} headers")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Plants one violation at a time in a small tree and expects the right linter to name it."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+CLEAN = {
+    "src/CMakeLists.txt": "foreach(module\n    base      # 0\n    tensor text  # 1\n    testing  # tests\n"
+                          "    kernels   # 3\n    api)      # 9\n  if(x)\n",
+    "src/base/CMakeLists.txt": "oasr_add_module(base SOURCES base.cc)\n",
+    "src/base/base.h": "#pragma once\n#include \"oasr/result.h\"\nint base();\n",
+    "src/base/base.cc": "#include \"base/base.h\"\nint base() { return 1; }\n",
+    "src/tensor/CMakeLists.txt": "oasr_add_module(tensor SOURCES tensor.cc DEPS base)\n",
+    "src/tensor/tensor.h": "#pragma once\n#include \"base/base.h\"\n",
+    "src/tensor/tensor_test.cc": "#include \"tensor/tensor.h\"\n#include \"testing/paths.h\"\n",
+    "src/text/CMakeLists.txt": "oasr_add_module(text SOURCES text.cc)\n",
+    "src/testing/paths.h": "#pragma once\n",
+    "src/kernels/CMakeLists.txt": "oasr_add_module(kernels SOURCES k.cc)\n",
+    "src/api/CMakeLists.txt": "oasr_add_module(api SOURCES api.cc DEPS tensor)\n",
+    "src/api/api.cc": "#include \"oasr/recognizer.h\"\n#include \"tensor/tensor.h\"\n",
+    "include/oasr/result.h": "#pragma once\n",
+    "include/oasr/recognizer.h": "#pragma once\n#include \"oasr/result.h\"\n",
+    "apps/cli/main.cc": "#include \"oasr/recognizer.h\"\nint main() {}\n",
+}
+BODY = "  x += 1;\n"
+
+# linter, what is planted, files over CLEAN, text that the complaint must hold ("" = no complaint)
+CASES = [
+    ("check_layers", "nothing", {}, ""),
+    ("check_layers", "an undeclared include",
+     {"src/text/text.cc": "#include \"base/base.h\"\n"}, "base is not in the DEPS of text"),
+    ("check_layers", "an include in a comment", {"src/text/text.cc": "// #include \"base/base.h\"\n"}, ""),
+    ("check_layers", "an unused dependency",
+     {"src/text/CMakeLists.txt": "oasr_add_module(text DEPS base)\n"}, "DEPS base: never included"),
+    ("check_layers", "an upward include",
+     {"src/base/base.cc": "#include \"tensor/tensor.h\"\n"}, "tensor (layer 1) is not below base"),
+    ("check_layers", "an upward dependency",
+     {"src/base/CMakeLists.txt": "oasr_add_module(base DEPS tensor)\n"}, "layer 1 is not below"),
+    ("check_layers", "a sideways include",
+     {"src/text/text.cc": "#include \"tensor/tensor.h\"\n"}, "tensor (layer 1) is not below text"),
+    ("check_layers", "a test that looks up",
+     {"src/base/base_test.cc": "#include \"tensor/tensor.h\"\n"}, "may not look above"),
+    ("check_layers", "a test helper in the library",
+     {"src/text/text.cc": "#include \"testing/paths.h\"\n"}, "only tests may use testing"),
+    ("check_layers", "the facade below itself",
+     {"src/text/text.cc": "#include \"oasr/recognizer.h\"\n"}, "only src/api implements"),
+    ("check_layers", "an application that reaches in",
+     {"apps/cli/main.cc": "#include \"base/base.h\"\n"}, "only include/oasr may be included"),
+    ("check_layers", "a CUDA header in a host file",
+     {"src/kernels/k.cc": "#include <cuda_runtime.h>\n"}, "CUDA headers belong"),
+    ("check_layers", "a CUDA header in its place", {"src/kernels/k.cu": "#include <cuda_runtime.h>\n"}, ""),
+    ("check_layers", "a relative include",
+     {"src/base/base.cc": "#include \"base.h\"\n"}, "includes start at src/"),
+    ("check_layers", "a module without a layer",
+     {"src/extra/CMakeLists.txt": "oasr_add_module(extra)\n"}, "missing in the table of layers"),
+    ("check_sizes", "nothing", {}, ""),
+    ("check_sizes", "a long file", {"src/text/text.cc": "// x\n" * 501}, "501 lines, the limit is 500"),
+    ("check_sizes", "a long function",
+     {"src/text/text.cc": "namespace a {\nvoid f(int x) {\n" + BODY * 59 + "}\n}\n"}, "f has 61 lines"),
+    ("check_sizes", "a function at the limit",
+     {"src/text/text.cc": "namespace a {\nvoid f(int x) {\n" + BODY * 58 + "}\n}\n"}, ""),
+    ("check_sizes", "braces in strings and comments",
+     {"src/text/text.cc": "void f() { auto x = \"}\"; /* } */ char c = '}';\n" + BODY * 60 + "}\n"},
+     "f has 62 lines"),
+    ("check_sizes", "a long constructor",
+     {"src/text/text.cc": "struct S {\n S(int a)\n : a_{a}, b_(a) {\n" + BODY * 60 + "}\n};\n"},
+     "S has 63 lines"),
+    ("check_sizes", "a long member of a class template",
+     {"src/text/text.h": "template <class T>\nclass S : B<T> {\n void f() const noexcept {\n"
+      + BODY * 60 + "}\n};\n"}, "f has 62 lines"),
+    ("check_sizes", "a long table", {"src/text/text.cc": "const int k[] = {\n" + "1,\n" * 99 + "};\n"}, ""),
+    ("check_sizes", "a kernel of 150 lines",
+     {"src/kernels/k.cc": "void f(int x) {\n" + BODY * 148 + "}\n"}, ""),
+    ("check_sizes", "a kernel of 151 lines",
+     {"src/kernels/k.cc": "void f(int x) {\n" + BODY * 149 + "}\n"}, "limit is 150"),
+    ("check_sizes", "a long Python function",
+     {"tools/x.py": "def f():\n" + "    x = 1\n" * 60}, "f has 61 lines"),
+    ("check_headers", "nothing", {}, ""),
+    ("check_headers", "a header that needs another",
+     {"src/text/text.h": "#pragma once\nstd::string f();\n"}, "text.h: does not compile alone"),
+    ("check_headers", "a header without a guard",
+     {"src/text/text.h": "struct S {};\n"}, "text.h: does not compile alone"),
+]
+
+
+def run_case(linter, files, wanted, compiler):
+    """Nothing, or how the linter's answer differs from what is wanted."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**CLEAN, **files}.items():
+            path = Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        command = [sys.executable, "-B", str(HERE / f"{linter}.py"), "--root", root]
+        if linter == "check_headers":
+            command += ["--compiler", compiler]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = [line for line in result.stdout.splitlines() if line.startswith("error:")]
+    if result.stderr or result.returncode != bool(wanted):
+        return f"status {result.returncode}: {result.stdout}{result.stderr}"
+    if wanted and not any(wanted in error for error in errors):
+        return f"no complaint says {wanted!r}: {errors}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Check the linters on planted violations.")
+    parser.add_argument("--compiler", default="c++")
+    args = parser.parse_args()
+    failures = 0
+    for linter, what, files, wanted in CASES:
+        problem = run_case(linter, files, wanted, args.compiler)
+        print(f"{'FAIL' if problem else 'ok  '} {linter}: {what} {problem}")
+        failures += bool(problem)
+    print(f"lint_selftest: {failures} failure(s) of {len(CASES)}")
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()
