@@ -1,0 +1,109 @@
+#include "features/power_spectrum.h"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace oasr {
+namespace {
+
+using Complex = PowerSpectrum::Complex;
+using Twiddle = PowerSpectrum::Twiddle;
+
+// A real transform of 400 is a complex one of 200 over (even, odd) samples and a fold.
+constexpr int kHalf = PowerSpectrum::kSize / 2;
+
+inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
+inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
+inline Complex operator*(Complex a, Twiddle w) {
+  return {a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
+}
+inline Complex scaled(Complex a, float c) { return {a.re * c, a.im * c}; }
+inline Complex times_minus_i(Complex a) { return {a.im, -a.re}; }
+
+// In-place DFTs of 2, 4 and 5 points.
+inline void dft(std::array<Complex, 2>& v) { v = {v[0] + v[1], v[0] - v[1]}; }
+
+inline void dft(std::array<Complex, 4>& v) {
+  const Complex a = v[0] + v[2], b = v[0] - v[2];
+  const Complex c = v[1] + v[3], d = times_minus_i(v[1] - v[3]);
+  v = {a + c, b + d, a - c, b - d};
+}
+
+inline void dft(std::array<Complex, 5>& v) {
+  constexpr float kCos1 = 0.30901699437494742f, kCos2 = -0.80901699437494742f;
+  constexpr float kSin1 = 0.95105651629515357f, kSin2 = 0.58778525229247313f;
+  const Complex s1 = v[1] + v[4], d1 = v[1] - v[4];
+  const Complex s2 = v[2] + v[3], d2 = v[2] - v[3];
+  const Complex a1 = v[0] + (scaled(s1, kCos1) + scaled(s2, kCos2));
+  const Complex a2 = v[0] + (scaled(s1, kCos2) + scaled(s2, kCos1));
+  const Complex b1 = times_minus_i(scaled(d1, kSin1) + scaled(d2, kSin2));
+  const Complex b2 = times_minus_i(scaled(d1, kSin2) - scaled(d2, kSin1));
+  v = {v[0] + (s1 + s2), a1 + b1, a2 + b2, a2 - b2, a1 - b1};
+}
+
+// One Stockham pass: `stride` interleaved transforms of `size` points become Radix times as many
+// of size / Radix points, in order (no bit reversal). `roots` holds exp(-2 pi i k / 400).
+template <std::size_t Radix>
+void pass(const std::vector<Complex>& in, std::vector<Complex>& out, std::size_t size,
+          std::size_t stride, const std::vector<Twiddle>& roots) {
+  const std::size_t part = size / Radix;
+  const std::size_t root_step = PowerSpectrum::kSize / size;
+  for (std::size_t p = 0; p < part; ++p) {
+    for (std::size_t q = 0; q < stride; ++q) {
+      std::array<Complex, Radix> v;
+      for (std::size_t j = 0; j < Radix; ++j) v[j] = in[q + stride * (p + part * j)];
+      dft(v);
+      Complex* to = &out[q + stride * Radix * p];
+      to[0] = v[0];
+      for (std::size_t j = 1; j < Radix; ++j) to[stride * j] = v[j] * roots[root_step * j * p];
+    }
+  }
+}
+
+}  // namespace
+
+PowerSpectrum::PowerSpectrum() : window_(kSize), roots_(kSize), even_(kHalf), odd_(kHalf) {
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / kSize;
+    window_[i] = static_cast<float>(0.5 - 0.5 * std::cos(angle));
+    roots_[i] = {static_cast<float>(std::cos(angle)), static_cast<float>(-std::sin(angle))};
+  }
+}
+
+std::span<const FrameLanes, PowerSpectrum::kBins> PowerSpectrum::transform(
+    const std::array<const float*, kFrameLanes>& frames) {
+  load(frames);
+  pass<4>(even_, odd_, 200, 1, roots_);
+  pass<5>(odd_, even_, 50, 4, roots_);
+  pass<5>(even_, odd_, 10, 20, roots_);
+  pass<2>(odd_, even_, 2, 100, roots_);
+  fold();
+  return power_;
+}
+
+void PowerSpectrum::load(const std::array<const float*, kFrameLanes>& frames) {
+  const auto lanes = [&](std::size_t i) {
+    return FrameLanes{frames[0][i], frames[1][i], frames[2][i], frames[3][i]} * window_[i];
+  };
+  for (std::size_t i = 0; i < kHalf; ++i) even_[i] = {lanes(2 * i), lanes(2 * i + 1)};
+}
+
+// Bins k and 200 - k of the real transform from the same bins of the complex one:
+// E = (Z[k] + conj Z[200-k]) / 2, O = -i (Z[k] - conj Z[200-k]) / 2, X[k] = E + w^k O and
+// X[200-k] = conj(E - w^k O).
+void PowerSpectrum::fold() {
+  const auto power = [](Complex x) { return x.re * x.re + x.im * x.im; };
+  const FrameLanes dc = even_[0].re + even_[0].im, nyquist = even_[0].re - even_[0].im;
+  power_[0] = dc * dc;
+  power_[kHalf] = nyquist * nyquist;
+  for (std::size_t k = 1; k <= kHalf / 2; ++k) {
+    const Complex z = even_[k], mirror = {even_[kHalf - k].re, -even_[kHalf - k].im};
+    const Complex e = scaled(z + mirror, 0.5f);
+    const Complex o = scaled(times_minus_i(z - mirror), 0.5f) * roots_[k];
+    power_[k] = power(e + o);
+    power_[kHalf - k] = power(e - o);
+  }
+}
+
+}  // namespace oasr
