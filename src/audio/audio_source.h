@@ -15,7 +15,8 @@ namespace oasr {
 
 // How to read raw PCM that has no header.
 struct RawFormat {
-  std::string encoding = "s16le";  // s16le, s16be, s32le, f32le, u8, mulaw, alaw
+  // s8 u8, s16le s24le s32le f32le f64le and the same with be, mulaw, alaw
+  std::string encoding = "s16le";
   int sample_rate = 16000;
   int channels = 1;
 };
@@ -34,20 +35,23 @@ struct AudioInfo {
   std::optional<double> declared_seconds;  // what the header says, where it says it
 };
 
-// A forward-only stream of mono float samples in [-1, 1] (float files may exceed it). Memory does
-// not grow with length. NaN and infinity in the input are an error that names the position.
+// A forward-only stream of mono float samples in [-1, 1] (float files may exceed it); integers are
+// scaled by 2^-(bits-1), so that 16-bit audio at the target rate is exactly value / 32768. At another
+// rate n samples become floor(n * rate / file rate + 1/2), without delay. Memory does not grow with
+// length. NaN and infinity in the input are an error that names the position. Not thread-safe.
 class AudioSource {
  public:
   virtual ~AudioSource() = default;
 
   virtual const AudioInfo& info() const = 0;
 
-  // Fills `out` as far as audio is left and returns the number of samples; 0 at the end. A decode
-  // error after the first sample ends the stream and sets truncated(); one before is an Error.
+  // Fills `out` as far as audio is left and returns the number of samples; 0 at the end. Damage
+  // after the first sample is skipped where the container allows it, else it ends the stream; both
+  // set truncated(). A file of which no sample can be decoded is an Error.
   virtual Result<std::size_t> read(std::span<float> out) = 0;
 
-  // After the end: the audio stopped early or was damaged; says what and where. The samples read
-  // so far are good.
+  // After the end: the audio stopped early or was damaged; says what and where (seconds of the
+  // file). The samples read are good.
   virtual const std::optional<std::string>& truncated() const = 0;
 
   // Conditions worth a line in the report (a wrong header that was ignored, …).
@@ -59,7 +63,9 @@ class AudioSource {
 };
 
 // Opens a file, or standard input when `path` is "-". Folders, text files, empty files and files
-// without an audio stream are errors of kind bad_audio that say what the file is.
+// without an audio stream are errors of kind bad_audio that say what the file is. A WAV (or other PCM)
+// header with no samples after it is a valid stream of length 0. The content decides which library
+// reads a file, never its name. `options.channel` beyond the file's channels is invalid_argument.
 Result<std::unique_ptr<AudioSource>> open_audio(const std::filesystem::path& path,
                                                 const AudioOptions& options = {});
 

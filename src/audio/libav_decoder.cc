@@ -1,0 +1,389 @@
+// FFmpeg's libraries behind the Decoder interface.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/channel_layout.h>
+#include <libavutil/opt.h>
+}
+
+#include "audio/decoder.h"
+#include "audio/wav_header.h"
+#include "base/log.h"
+
+namespace oasr {
+namespace {
+
+constexpr int kIoBuffer = 64 << 10;
+
+// Containers whose header counts samples exactly.
+constexpr std::string_view kExactContainers[] = {"wav", "flac", "aiff", "au", "nistsphere", "caf", "w64"};
+// Elsewhere a declared length may include the codec's padding.
+constexpr double kLengthTolerance = 0.25;  // s
+
+std::string av_text(int error) {
+  char text[AV_ERROR_MAX_STRING_SIZE] = {};
+  av_strerror(error, text, sizeof(text));
+  return text;
+}
+
+void forward_log(void* context, int level, const char* format, va_list arguments) {
+  if (level > AV_LOG_WARNING) return;
+  char line[512];
+  int prefix = 1;
+  av_log_format_line2(context, level, format, arguments, line, sizeof(line), &prefix);
+  std::string_view view(line);
+  while (!view.empty() && view.back() == '\n') view.remove_suffix(1);
+  log(LogLevel::debug, view);
+}
+
+// FFmpeg prints to standard error unless told otherwise, for the whole process.
+void silence_libav() {
+  static std::once_flag once;
+  std::call_once(once, [] { av_log_set_callback(forward_log); });
+}
+
+struct CloseFormat {
+  void operator()(AVFormatContext* format) const { avformat_close_input(&format); }
+};
+struct FreeIo {
+  void operator()(AVIOContext* io) const {
+    av_freep(&io->buffer);
+    avio_context_free(&io);
+  }
+};
+struct FreeCodec {
+  void operator()(AVCodecContext* codec) const { avcodec_free_context(&codec); }
+};
+struct FreePacket {
+  void operator()(AVPacket* packet) const { av_packet_free(&packet); }
+};
+struct FreeFrame {
+  void operator()(AVFrame* frame) const { av_frame_free(&frame); }
+};
+
+// One sample as a float; integers are scaled to [-1, 1).
+float to_float(std::uint8_t v) { return static_cast<float>(v - 128) / 128.0F; }
+float to_float(std::int16_t v) { return static_cast<float>(v) / 32768.0F; }
+float to_float(std::int32_t v) { return static_cast<float>(v) / 2147483648.0F; }
+float to_float(std::int64_t v) { return static_cast<float>(static_cast<double>(v) / 9223372036854775808.0); }
+float to_float(float v) { return v; }
+float to_float(double v) { return static_cast<float>(v); }
+
+template <class T>
+void copy_samples(const AVFrame& frame, bool planar, SampleBlock& block) {
+  const auto channels = static_cast<std::size_t>(block.channels);
+  const auto frames = static_cast<std::size_t>(frame.nb_samples);
+  block.samples.resize(frames * channels);
+  for (std::size_t c = 0; c < (planar ? channels : 1); ++c) {
+    const auto* data = frame.extended_data[c];
+    const std::size_t count = planar ? frames : frames * channels;
+    for (std::size_t i = 0; i < count; ++i) {
+      T value;
+      std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+      block.samples[planar ? i * channels + c : i] = to_float(value);
+    }
+  }
+}
+
+Status copy_frame(const AVFrame& frame, SampleBlock& block) {
+  block.channels = frame.ch_layout.nb_channels;
+  block.sample_rate = frame.sample_rate;
+  TRY(check_format(block.sample_rate, block.channels));
+  const auto format = static_cast<AVSampleFormat>(frame.format);
+  const bool planar = av_sample_fmt_is_planar(format) != 0;
+  switch (av_get_packed_sample_fmt(format)) {
+    case AV_SAMPLE_FMT_U8: return copy_samples<std::uint8_t>(frame, planar, block), Status();
+    case AV_SAMPLE_FMT_S16: return copy_samples<std::int16_t>(frame, planar, block), Status();
+    case AV_SAMPLE_FMT_S32: return copy_samples<std::int32_t>(frame, planar, block), Status();
+    case AV_SAMPLE_FMT_S64: return copy_samples<std::int64_t>(frame, planar, block), Status();
+    case AV_SAMPLE_FMT_FLT: return copy_samples<float>(frame, planar, block), Status();
+    case AV_SAMPLE_FMT_DBL: return copy_samples<double>(frame, planar, block), Status();
+    default: break;
+  }
+  return unexpected(ErrorCode::unsupported, "the decoder gives an unknown sample format");
+}
+
+// A playlist or a movie with references must not make us open other files or addresses.
+int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
+  return AVERROR(EPERM);
+}
+
+class LibavDecoder final : public Decoder {
+ public:
+  explicit LibavDecoder(ByteSource& bytes) : bytes_(bytes) {}
+
+  Status open(const std::optional<RawFormat>& raw);
+  const AudioInfo& info() const override { return info_; }
+  Result<bool> next(SampleBlock& block) override;
+
+ private:
+  static int read_bytes(void* self, std::uint8_t* buffer, int size);
+  static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence);
+
+  Status open_container(const std::optional<RawFormat>& raw);
+  Status open_codec();
+  Status decode_first();
+  Result<bool> decode(SampleBlock& block);
+  void feed();
+  void note_declared_length();
+  void note_damage(const std::string& what);
+  void finish();
+  bool counts_exactly() const {
+    return std::find(std::begin(kExactContainers), std::end(kExactContainers), info_.container) !=
+           std::end(kExactContainers);
+  }
+
+  ByteSource& bytes_;
+  std::optional<Error> read_error_;
+  std::unique_ptr<AVIOContext, FreeIo> io_;
+  std::unique_ptr<AVFormatContext, CloseFormat> format_;
+  std::unique_ptr<AVCodecContext, FreeCodec> codec_;
+  std::unique_ptr<AVPacket, FreePacket> packet_{av_packet_alloc()};
+  std::unique_ptr<AVFrame, FreeFrame> frame_{av_frame_alloc()};
+  AVStream* stream_ = nullptr;
+  AudioInfo info_;
+  bool raw_ = false;
+  std::optional<WavHeader> wav_;
+  std::optional<std::uint64_t> declared_frames_;
+  std::optional<SampleBlock> first_;
+  std::uint64_t frames_ = 0;  // decoded so far
+  std::uint64_t damaged_packets_ = 0;
+  std::string damage_;
+  bool ended_ = false;
+};
+
+int LibavDecoder::read_bytes(void* self, std::uint8_t* buffer, int size) {
+  auto& decoder = *static_cast<LibavDecoder*>(self);
+  auto count = decoder.bytes_.read(
+      {reinterpret_cast<std::byte*>(buffer), static_cast<std::size_t>(std::max(size, 0))});
+  if (!count) {
+    decoder.read_error_ = count.error();
+    return AVERROR(EIO);
+  }
+  return *count == 0 ? AVERROR_EOF : static_cast<int>(*count);
+}
+
+std::int64_t LibavDecoder::seek_bytes(void* self, std::int64_t offset, int whence) {
+  auto& bytes = static_cast<LibavDecoder*>(self)->bytes_;
+  const auto size = static_cast<std::int64_t>(*bytes.size());
+  std::int64_t base = 0;
+  switch (whence & ~AVSEEK_FORCE) {
+    case AVSEEK_SIZE: return size;
+    case SEEK_SET: break;
+    case SEEK_CUR: base = static_cast<std::int64_t>(bytes.position()); break;
+    case SEEK_END: base = size; break;
+    default: return AVERROR(EINVAL);
+  }
+  if (offset < -base || offset > INT64_MAX - base) return AVERROR(EINVAL);
+  bytes.seek(static_cast<std::uint64_t>(base + offset));
+  return base + offset;
+}
+
+Status LibavDecoder::open(const std::optional<RawFormat>& raw) {
+  silence_libav();
+  if (!raw) wav_ = TRY(read_wav_header(bytes_));
+  TRY(open_container(raw));
+  TRY(open_codec());
+  note_declared_length();
+  return decode_first();
+}
+
+Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
+  auto* buffer = static_cast<unsigned char*>(av_malloc(kIoBuffer));
+  const bool seekable = bytes_.size().has_value();
+  io_.reset(avio_alloc_context(buffer, kIoBuffer, 0, this, read_bytes, nullptr,
+                               seekable ? seek_bytes : nullptr));
+  io_->seekable = seekable ? AVIO_SEEKABLE_NORMAL : 0;
+  AVFormatContext* format = avformat_alloc_context();
+  format->pb = io_.get();
+  format->flags |= AVFMT_FLAG_CUSTOM_IO;
+  format->io_open = refuse_open;
+  const AVInputFormat* input = nullptr;
+  AVDictionary* options = nullptr;
+  if (raw) {
+    raw_ = true;
+    input = av_find_input_format(raw->encoding.c_str());
+    av_dict_set_int(&options, "sample_rate", raw->sample_rate, 0);
+    av_dict_set(&options, "ch_layout", fmt::format("{}C", raw->channels).c_str(), 0);
+  }
+  int error = avformat_open_input(&format, "", input, &options);
+  av_dict_free(&options);
+  if (error < 0) {  // has freed `format`
+    if (read_error_) return unexpected(*read_error_);
+    return unexpected(ErrorCode::bad_audio, av_text(error));
+  }
+  format_.reset(format);
+  for (unsigned i = 0; i < format_->nb_streams; ++i) {
+    if (format_->streams[i]->codecpar->codec_type != AVMEDIA_TYPE_AUDIO) {
+      format_->streams[i]->discard = AVDISCARD_ALL;
+    }
+  }
+  error = avformat_find_stream_info(format_.get(), nullptr);
+  if (error < 0) return unexpected(ErrorCode::bad_audio, av_text(error));
+  return {};
+}
+
+Status LibavDecoder::open_codec() {
+  const AVCodec* codec = nullptr;
+  const int index = av_find_best_stream(format_.get(), AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
+  const std::string_view names = format_->iformat->name;
+  info_.container = names.substr(0, names.find(','));
+  if (index == AVERROR_DECODER_NOT_FOUND) {
+    return unexpected(ErrorCode::unsupported, "FFmpeg here has no decoder for its audio stream");
+  }
+  if (index < 0) {
+    return unexpected(ErrorCode::bad_audio,
+                      fmt::format("has no audio stream (container {})", info_.container));
+  }
+  for (unsigned i = 0; i < format_->nb_streams; ++i) {
+    if (static_cast<int>(i) != index) format_->streams[i]->discard = AVDISCARD_ALL;
+  }
+  stream_ = format_->streams[index];
+  info_.codec = avcodec_get_name(stream_->codecpar->codec_id);
+  info_.sample_rate = stream_->codecpar->sample_rate;
+  info_.channels = stream_->codecpar->ch_layout.nb_channels;
+  codec_.reset(avcodec_alloc_context3(codec));
+  int error = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
+  codec_->pkt_timebase = stream_->time_base;
+  codec_->thread_count = 1;
+  // FLAC's checksums are sure; those of other codecs are often wrong in sound files.
+  if (codec_->codec_id == AV_CODEC_ID_FLAC) codec_->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
+  if (error >= 0) error = avcodec_open2(codec_.get(), codec, nullptr);
+  if (error < 0) {
+    return unexpected(ErrorCode::bad_audio, fmt::format("the {} decoder refuses the stream: {}",
+                                                        info_.codec, av_text(error)));
+  }
+  return {};
+}
+
+void LibavDecoder::note_declared_length() {
+  if (raw_) return;
+  if (wav_) {
+    declared_frames_ = wav_->frames();
+    if (declared_frames_ || wav_->is_pcm()) return;
+  }
+  if (format_->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return;
+  std::optional<double> seconds;
+  if (stream_->duration != AV_NOPTS_VALUE && stream_->duration > 0) {
+    seconds = static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
+  }
+  if (!seconds || info_.sample_rate <= 0 || *seconds > 1e9) return;
+  declared_frames_ = static_cast<std::uint64_t>(std::llround(*seconds * info_.sample_rate));
+}
+
+Status LibavDecoder::decode_first() {
+  if (wav_ && wav_->empty) {
+    ended_ = true;
+    return {};
+  }
+  SampleBlock block;
+  const bool some = TRY(decode(block));
+  if (some) {
+    info_.sample_rate = block.sample_rate;
+    info_.channels = block.channels;
+    first_ = std::move(block);
+    if (!damage_.empty()) truncated_ = damage_;
+  } else if (read_error_) {
+    return unexpected(*read_error_);
+  } else if (!damage_.empty()) {
+    return unexpected(ErrorCode::bad_audio,
+                      fmt::format("no {} packet can be decoded: {}", info_.codec, damage_));
+  } else if (info_.codec.rfind("pcm_", 0) != 0) {
+    return unexpected(ErrorCode::bad_audio,
+                      fmt::format("holds no {} samples (container {})", info_.codec, info_.container));
+  }
+  if (declared_frames_) {
+    info_.declared_seconds = static_cast<double>(*declared_frames_) / std::max(info_.sample_rate, 1);
+  }
+  return check_format(info_.sample_rate, info_.channels);
+}
+
+Result<bool> LibavDecoder::next(SampleBlock& block) {
+  if (first_) {
+    block = std::move(*first_);
+    first_.reset();
+    return true;
+  }
+  const bool some = TRY(decode(block));
+  if (!some) finish();
+  return some;
+}
+
+Result<bool> LibavDecoder::decode(SampleBlock& block) {
+  while (!ended_) {
+    const int error = avcodec_receive_frame(codec_.get(), frame_.get());
+    if (error == AVERROR(EAGAIN)) {
+      feed();
+    } else if (error == AVERROR_EOF) {
+      ended_ = true;
+    } else if (error < 0) {
+      note_damage(av_text(error));
+    } else if (frame_->nb_samples > 0) {
+      auto copied = copy_frame(*frame_, block);
+      av_frame_unref(frame_.get());
+      if (!copied) return unexpected(copied.error());
+      frames_ += block.samples.size() / static_cast<std::size_t>(block.channels);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Hands the decoder one packet of the stream, or the end.
+void LibavDecoder::feed() {
+  const int error = av_read_frame(format_.get(), packet_.get());
+  if (error < 0) {
+    if (error != AVERROR_EOF && !read_error_) note_damage(av_text(error));
+    if (read_error_) note_damage(read_error_->what);
+    avcodec_send_packet(codec_.get(), nullptr);
+    return;
+  }
+  if (packet_->stream_index == stream_->index) {
+    const int sent = avcodec_send_packet(codec_.get(), packet_.get());
+    if (sent < 0 && sent != AVERROR_EOF) note_damage(av_text(sent));
+  }
+  av_packet_unref(packet_.get());
+}
+
+void LibavDecoder::note_damage(const std::string& what) {
+  ++damaged_packets_;
+  if (!damage_.empty()) return;
+  damage_ = fmt::format("damaged at {}: {}", seconds_text(frames_, std::max(info_.sample_rate, 1)), what);
+}
+
+void LibavDecoder::finish() {
+  std::string text = damage_;
+  if (damaged_packets_ > 1) text += fmt::format(" ({} places)", damaged_packets_);
+  if (declared_frames_) {
+    const auto declared = *declared_frames_;
+    const auto tolerance = counts_exactly() ? 0.0 : kLengthTolerance * info_.sample_rate;
+    if (static_cast<double>(frames_) + tolerance < static_cast<double>(declared)) {
+      if (!text.empty()) text += "; ";
+      text += fmt::format("the audio ends at {}, the header declares {}",
+                          seconds_text(frames_, info_.sample_rate),
+                          seconds_text(declared, info_.sample_rate));
+    } else if (counts_exactly() && frames_ > declared) {
+      warnings_.push_back(fmt::format("the header declares {}, {} are there and used",
+                                      seconds_text(declared, info_.sample_rate),
+                                      seconds_text(frames_, info_.sample_rate)));
+    }
+  }
+  if (!text.empty()) truncated_ = text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Decoder>> open_libav(ByteSource& bytes, const std::optional<RawFormat>& raw) {
+  auto decoder = std::make_unique<LibavDecoder>(bytes);
+  TRY(decoder->open(raw));
+  return std::unique_ptr<Decoder>(std::move(decoder));
+}
+
+}  // namespace oasr
