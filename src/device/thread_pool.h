@@ -3,17 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 
 #include "device/cpu.h"
 
 namespace oasr {
 
 // A fixed set of threads that share loops. Workers spin for some microseconds, then sleep, so
-// that a busy neighbour costs its share and no more. Items are handed out dynamically; results
-// must not depend on which thread takes an item. One parallel_for at a time (the caller's thread
-// takes part); nested calls run inline.
+// that a busy neighbour costs its share and no more. Items are handed out dynamically, in rising
+// order; results must not depend on which thread takes an item. One parallel_for at a time (the
+// caller's thread takes part); nested calls run inline.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);  // threads >= 1, the caller's included
@@ -38,8 +38,14 @@ class ThreadPool {
     void (*call_)(const void*, std::int64_t, int);
   };
 
-  // Runs body for every item in [0, items) and returns when all are done.
+  // Runs body for every item in [0, items), items < 2^32, and returns when all are done. If bodies
+  // throw (a CHECK), the other items still run, then the first exception is thrown here.
   void parallel_for(std::int64_t items, Body body);
+
+  // At least `bytes` of uninitialised memory for the body that runs as `thread`, aligned to 64
+  // bytes; it keeps its size, so the steady state allocates nothing. Valid until the same thread
+  // asks again.
+  std::span<std::byte> scratch(int thread, std::size_t bytes);
 
  private:
   struct State;

@@ -1,0 +1,68 @@
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/attention/layout.h"
+
+namespace oasr::kernels {
+namespace {
+
+float* floats(const KvCache& cache) { return reinterpret_cast<float*>(cache.data); }
+Half* halves(const KvCache& cache) { return reinterpret_cast<Half*>(cache.data); }
+
+void check_storage(DType storage) {
+  CHECK(storage == DType::f32 || storage == DType::f16, "a cache is float32 or float16");
+}
+
+}  // namespace
+
+std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage) {
+  check_storage(storage);
+  CHECK(heads > 0 && head_dim > 0 && head_dim % 8 == 0 && capacity >= 0, "the geometry of a cache");
+  return static_cast<std::size_t>(KvLayout(head_dim, capacity).keys(heads)) * dtype_size(storage);
+}
+
+void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,
+               const float* v, std::int64_t ldv, std::int64_t count) {
+  CHECK(cache.length + count <= cache.capacity, "the cache is full");
+  const KvLayout layout(cache);
+  const auto store = [&](auto* data, auto round, std::int64_t head) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float* key = k + i * ldk + head * cache.head_dim;
+      const float* value = v + i * ldv + head * cache.head_dim;
+      const std::int64_t position = cache.length + i;
+      for (std::int64_t d = 0; d < cache.head_dim; ++d) {
+        data[layout.key(head, position, d)] = round(key[d]);
+        data[layout.value(head, position, d)] = round(value[d]);
+      }
+    }
+  };
+  context.pool->parallel_for(cache.heads, [&](std::int64_t head, int) {
+    if (cache.storage == DType::f32) {
+      store(floats(cache), [](float x) { return x; }, head);
+    } else {
+      store(halves(cache), to_half, head);
+    }
+  });
+  cache.length += count;
+}
+
+void kv_copy(const KvCache& from, KvCache& to, std::int64_t length) {
+  CHECK(from.heads == to.heads && from.head_dim == to.head_dim && from.storage == to.storage,
+        "caches of one geometry");
+  CHECK(length <= from.length && length <= to.capacity, "positions that are there");
+  const KvLayout source(from), target(to);
+  const std::size_t element = dtype_size(from.storage);
+  const std::int64_t panels = (length + kKeys - 1) / kKeys * kKeys;  // whole panels: keys interleave
+  const auto copy = [&](std::int64_t to_at, std::int64_t from_at, std::int64_t rows) {
+    std::memmove(to.data + static_cast<std::size_t>(to_at) * element,
+                 from.data + static_cast<std::size_t>(from_at) * element,
+                 static_cast<std::size_t>(rows * from.head_dim) * element);
+  };
+  for (std::int64_t head = 0; head < from.heads; ++head) {
+    copy(target.keys(head), source.keys(head), panels);
+    copy(target.values(head), source.values(head), length);
+  }
+  to.length = length;
+}
+
+}  // namespace oasr::kernels

@@ -1,0 +1,35 @@
+// How a KvCache lies in memory. For the attention kernels only.
+//
+// Head after head: first its keys in panels of kKeys positions, [capacity / kKeys][head_dim][kKeys]
+// (so that scores of neighbouring positions are one vector), then its values, [capacity][head_dim].
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/op.h"
+
+namespace oasr::kernels {
+
+inline constexpr std::int64_t kKeys = 16;
+
+struct KvLayout {
+  explicit KvLayout(const KvCache& cache)
+      : KvLayout(cache.head_dim, cache.capacity) {}
+  KvLayout(int head_dim, std::int64_t capacity)
+      : head_dim(head_dim), rows((capacity + kKeys - 1) / kKeys * kKeys) {}
+
+  // Element offsets from KvCache::data.
+  std::int64_t keys(std::int64_t head) const { return head * 2 * rows * head_dim; }
+  std::int64_t values(std::int64_t head) const { return keys(head) + rows * head_dim; }
+  std::int64_t key(std::int64_t head, std::int64_t position, std::int64_t d) const {
+    return keys(head) + (position / kKeys) * head_dim * kKeys + d * kKeys + position % kKeys;
+  }
+  std::int64_t value(std::int64_t head, std::int64_t position, std::int64_t d) const {
+    return values(head) + position * head_dim + d;
+  }
+
+  std::int64_t head_dim;
+  std::int64_t rows;  // the capacity, rounded up to whole panels
+};
+
+}  // namespace oasr::kernels
