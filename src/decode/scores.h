@@ -1,0 +1,30 @@
+// Arithmetic on one row of logits: log-sum-exp, argmax, top-k, sampling. Masked logits are -inf.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace oasr::decode {
+
+// log(sum(exp(logits))): the greatest logit plus the log of a sum that float32 polynomials feed
+// (relative error of an exp below 3e-7) and doubles accumulate in a fixed order. -inf when all
+// logits are.
+float log_sum_exp(std::span<const float> logits);
+
+// The greatest logit's id; the lowest id among equals.
+TokenId arg_max(std::span<const float> logits);
+
+struct ScoredToken {
+  TokenId token = 0;
+  float logit = 0;
+};
+
+// The `count` greatest logits in falling order (equals: rising id), -inf left out, into `best`.
+void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& best);
+
+// The id at `uniform` in [0, 1) of the cumulative softmax(logits / temperature), temperature > 0.
+TokenId sample(std::span<const float> logits, float temperature, double uniform);
+
+}  // namespace oasr::decode

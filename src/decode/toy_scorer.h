@@ -1,0 +1,75 @@
+// For tests: a decoder whose logits are a pure function of a row's tokens.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "decode/random.h"
+#include "decode/step_scorer.h"
+
+namespace oasr::decode {
+
+// logits(tokens of the row, out [V]).
+using ToyLogits = std::function<void(std::span<const TokenId>, std::span<float>)>;
+
+// Pseudo-random logits in [-spread, spread], the same for the same tokens.
+inline ToyLogits random_logits(std::uint64_t seed, float spread = 3.0f) {
+  return [=](std::span<const TokenId> tokens, std::span<float> out) {
+    std::uint64_t state = mix64(seed);
+    for (const TokenId id : tokens) state = mix64(state ^ static_cast<std::uint64_t>(id));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double u = static_cast<double>(mix64(state + i) >> 11) * 0x1.0p-53;
+      out[i] = static_cast<float>((2 * u - 1) * spread);
+    }
+  };
+}
+
+class ToyScorer final : public StepScorer {
+ public:
+  ToyScorer(int vocabulary, int rows, ToyLogits logits, int context = 64)
+      : vocabulary_(vocabulary),
+        context_(context),
+        rows_(static_cast<std::size_t>(rows)),
+        logits_(std::move(logits)) {}
+
+  int vocabulary_size() const override { return vocabulary_; }
+  int context_size() const override { return context_; }
+
+  void score(std::span<const Input> inputs, std::span<float> logits) override {
+    ++calls;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      auto& row = rows_.at(static_cast<std::size_t>(inputs[i].row));
+      row.insert(row.end(), inputs[i].tokens.begin(), inputs[i].tokens.end());
+      longest = std::max(longest, static_cast<int>(row.size()));
+      const auto size = static_cast<std::size_t>(vocabulary_);
+      logits_(row, logits.subspan(i * size, size));
+    }
+  }
+
+  int length(RowId row) const override {
+    return static_cast<int>(rows_.at(static_cast<std::size_t>(row)).size());
+  }
+  void truncate(RowId row, int length) override {
+    rows_.at(static_cast<std::size_t>(row)).resize(static_cast<std::size_t>(length));
+  }
+  void reorder(std::span<const RowId> rows, std::span<const RowId> parents) override {
+    const auto before = rows_;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows_.at(static_cast<std::size_t>(rows[i])) = before.at(static_cast<std::size_t>(parents[i]));
+    }
+  }
+
+  int calls = 0;
+  int longest = 0;  // positions that any row has held
+
+ private:
+  int vocabulary_;
+  int context_;
+  std::vector<std::vector<TokenId>> rows_;
+  ToyLogits logits_;
+};
+
+}  // namespace oasr::decode
