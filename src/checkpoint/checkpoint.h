@@ -18,8 +18,11 @@ struct Checkpoint {
   std::filesystem::path path; // as given
   std::vector<std::filesystem::path> files;  // every file that was read
   StateDict tensors;          // names as the container spells them
-  // Texts of configuration by name: "config.json", "generation_config.json",
-  // "preprocessor_config.json"; for OpenAI "dims" and for ggml "hparams" as a JSON object.
+  // Texts of configuration by name, all JSON objects: "config.json", "generation_config.json",
+  // "preprocessor_config.json" as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
+  // OpenAI's ten dimensions (n_mels, n_vocab, n_audio_{ctx,state,head,layer}, n_text_{…}). For
+  // CTranslate2 also "scalars" ("encoder/num_heads": 8; not among the tensors), for ggml "hparams"
+  // (dims and ftype).
   std::map<std::string, std::string> documents;
   TokenizerSource tokenizer;
   std::vector<std::string> notes;  // "weights are stored as q5_0 and dequantized to float"

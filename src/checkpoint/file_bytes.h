@@ -1,0 +1,36 @@
+// The bytes of one file and what keeps them alive: readers take these, so that a fuzzer or a test
+// needs no file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/fs.h"
+#include "base/result.h"
+
+namespace oasr {
+
+struct FileBytes {
+  std::filesystem::path path;         // for errors
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // of the bytes
+
+  // Maps a file; nothing is read yet.
+  static Result<FileBytes> map(const std::filesystem::path& path) {
+    auto file = TRY(MappedFile::open(path));
+    return FileBytes{path, file->bytes(), file};
+  }
+
+  std::string where() const { return path.string(); }
+};
+
+// `result` with its error's location set to `where`, if it has none.
+template <class T>
+Result<T> located(Result<T> result, const std::string& where) {
+  if (!result && result.error().where.empty()) result.error().where = where;
+  return result;
+}
+
+}  // namespace oasr

@@ -1,0 +1,101 @@
+// Hugging Face folder: config.json, safetensors (one file or shards) and the tokenizer's files.
+
+#include "base/json.h"
+#include "checkpoint/containers.h"
+#include "checkpoint/safetensors.h"
+
+namespace oasr {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// A folder, or the weights file in it.
+fs::path folder_of(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? path : path.parent_path();
+}
+
+Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
+  if (path_exists(folder / kWeights)) {
+    checkpoint.files.push_back(folder / kWeights);
+    checkpoint.tensors = TRY(read_safetensors(TRY(FileBytes::map(folder / kWeights))));
+    return {};
+  }
+  if (path_exists(folder / kIndex)) {
+    checkpoint.files.push_back(folder / kIndex);
+    checkpoint.tensors = TRY(read_safetensors_shards(folder / kIndex, checkpoint.files));
+    return {};
+  }
+  std::string what = "has a config.json but no model.safetensors";
+  if (path_exists(folder / "pytorch_model.bin")) what += ", only the older pytorch_model.bin";
+  return unexpected(ErrorCode::not_found, what, folder.string(),
+                    "take the safetensors file of the same repository, or save the model again");
+}
+
+Status read_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
+  auto& source = checkpoint.tokenizer;
+  const auto read = [&](const char* name, std::string& text) -> Status {
+    text = TRY(read_text_file(folder / name));
+    checkpoint.files.push_back(folder / name);
+    return {};
+  };
+  if (path_exists(folder / "tokenizer.json")) {
+    source.kind = "tokenizer_json";
+    source.origin = "tokenizer.json";
+    return read("tokenizer.json", source.tokenizer_json);
+  }
+  if (!path_exists(folder / "vocab.json") || !path_exists(folder / "merges.txt")) {
+    checkpoint.notes.push_back("the folder has no tokenizer (tokenizer.json, or vocab.json and merges.txt)");
+    return {};
+  }
+  source.kind = "vocab_merges";
+  source.origin = "vocab.json + merges.txt";
+  TRY(read("vocab.json", source.vocab_json));
+  TRY(read("merges.txt", source.merges_txt));
+  if (path_exists(folder / "added_tokens.json")) TRY(read("added_tokens.json", source.added_tokens_json));
+  return {};
+}
+
+bool has_model_type(const fs::path& config) {
+  const auto text = read_text_file(config);
+  if (!text) return false;
+  const auto json = parse_json(*text, config.string());
+  return json && json->is_object() && json->contains("model_type");
+}
+
+}  // namespace
+
+int detect_huggingface(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) {
+    const auto name = path.filename();
+    if (name == kIndex) return kByLayout;
+    if (name != kWeights) return kNotThis;
+    const auto head = first_bytes(path, 16);
+    if (!looks_like_safetensors(std::as_bytes(std::span(head.data(), head.size())))) return kNotThis;
+  }
+  const auto folder = folder_of(path);
+  if (path_exists(folder / kConfig) && has_model_type(folder / kConfig)) return kByContent;
+  return path_exists(folder / kWeights) || path_exists(folder / kIndex) ? kByLayout : kNotThis;
+}
+
+Result<Checkpoint> read_huggingface(const fs::path& path) {
+  const auto folder = folder_of(path);
+  if (!path_exists(folder / kConfig)) {
+    return unexpected(ErrorCode::not_found, "has weights but no config.json", folder.string(),
+                      "put the config.json of the same repository beside model.safetensors");
+  }
+  Checkpoint checkpoint;
+  checkpoint.container = "huggingface";
+  checkpoint.path = path;
+  for (const char* name : {kConfig, "generation_config.json", "preprocessor_config.json"}) {
+    TRY(add_document(checkpoint, folder, name));
+  }
+  TRY(read_weights(checkpoint, folder));
+  TRY(read_tokenizer(checkpoint, folder));
+  return checkpoint;
+}
+
+}  // namespace oasr

@@ -1,0 +1,23 @@
+// safetensors: u64 header size, a JSON header, then the data of all tensors without a hole.
+#pragma once
+
+#include "base/result.h"
+#include "checkpoint/file_bytes.h"
+#include "checkpoint/state_dict.h"
+
+namespace oasr {
+
+// Reads one file. Tensors are borrowed from `file`; nothing is copied. Every byte of the file must
+// belong to the header or to exactly one tensor; offsets, shapes, names, duplicate keys and the
+// header's structure are checked as strictly as by the reference, and names and ranks more so.
+Result<StateDict> read_safetensors(const FileBytes& file);
+
+// Reads the shards that an index (model.safetensors.index.json) names, all in its folder. Each
+// tensor must be in the shard that the index says and nowhere else. `files` receives the shards.
+Result<StateDict> read_safetensors_shards(const std::filesystem::path& index,
+                                          std::vector<std::filesystem::path>& files);
+
+// True if the bytes begin as a safetensors file does.
+bool looks_like_safetensors(std::span<const std::byte> bytes);
+
+}  // namespace oasr
