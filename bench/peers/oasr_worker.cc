@@ -1,0 +1,96 @@
+// Runs oasr for bench/peers/peers.py: the same protocol as engines.py.
+//
+//   oasr_peer_worker MODEL DTYPE THREADS
+//
+// One JSON object a line on standard input, {"audio": path, "timestamps": bool}; one a line back.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "oasr/recognizer.h"
+#include "oasr/version.h"
+
+namespace {
+
+double wall_seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+}
+
+void reply(const nlohmann::json& line) { std::cout << line.dump() << std::endl; }
+
+int fail(const oasr::Error& error) {
+  reply({{"error", error.message()}});
+  return 1;
+}
+
+// Greedy, no fallback, no previous text, no gating: what the peers are asked to do.
+oasr::TranscribeOptions plain_options(bool timestamps) {
+  oasr::TranscribeOptions options;
+  options.language = "en";
+  options.temperatures = {0.0};
+  options.condition_on_previous_text = false;
+  options.timestamps = timestamps;
+  options.silence_dbfs = std::nullopt;
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: oasr_peer_worker MODEL DTYPE THREADS\n";
+    return 2;
+  }
+  oasr::EngineConfig config;
+  config.model = argv[1];
+  config.dtype = argv[2];
+  config.threads = std::atoi(argv[3]);
+  config.download = false;
+  const double start = wall_seconds();
+  auto recognizer = oasr::Recognizer::load(config);
+  if (!recognizer) return fail(recognizer.error());
+  reply({{"load", wall_seconds() - start}, {"version", oasr::version()}});
+
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto job = nlohmann::json::parse(line);
+    oasr::AudioInput audio;
+    audio.path = job.at("audio").get<std::string>();
+    const double wall = wall_seconds();
+    const double cpu = cpu_seconds();
+    double first = 0;
+    oasr::Callbacks callbacks;
+    callbacks.segment = [&](const oasr::Segment&) {
+      if (first == 0) first = wall_seconds() - wall;
+    };
+    const auto result = recognizer->transcribe(
+        audio, plain_options(job.at("timestamps").get<bool>()), callbacks);
+    if (!result) return fail(result.error());
+    reply({{"text", result->text},
+           {"wall", wall_seconds() - wall},
+           {"cpu", cpu_seconds() - cpu},
+           {"first", first},
+           {"peak_mib", peak_mib()}});
+  }
+  return 0;
+}
