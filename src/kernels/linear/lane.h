@@ -1,0 +1,147 @@
+// linear() for any instruction set: the template that the files cpu_*.cc instantiate.
+#pragma once
+
+#include "kernels/linear/op.h"
+#include "kernels/simd/tile.h"
+#include "tensor/exact_poly.h"
+
+namespace oasr::kernels {
+
+template <class S>
+class LinearLaneOf {
+  static constexpr std::int64_t kPanel = PackedWeight::kPanel;
+  static constexpr int kVectors = static_cast<int>(kPanel) / S::kWidth;  // of a panel
+  // Up to this many rows, weights are widened as they are loaded; above, once for all rows.
+  static constexpr std::int64_t kDirectRows = 2 * S::kMaxRows;
+  static constexpr std::int64_t kBlockRows = 120;  // rows whose sums are kept between blocks of k
+  static constexpr std::int64_t kBlockK = 192;     // a block of a panel fits in the first-level cache
+
+ public:
+  static void run(const LinearArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t p0,
+                  std::int64_t p1) {
+    const std::byte* data = args.weight->data();
+    if (args.weight->storage() == DType::f16) {
+      run_as(args, reinterpret_cast<const Half*>(data), m0, m1, p0, p1);
+    } else if (args.weight->storage() == DType::bf16) {
+      run_as(args, reinterpret_cast<const BFloat16*>(data), m0, m1, p0, p1);
+    } else {
+      run_as(args, reinterpret_cast<const float*>(data), m0, m1, p0, p1);
+    }
+  }
+
+ private:
+  template <class T>
+  static void run_as(const LinearArgs& args, const T* weight, std::int64_t m0, std::int64_t m1,
+                     std::int64_t p0, std::int64_t p1) {
+    if (m1 - m0 <= kDirectRows) {
+      for (std::int64_t m = m0; m < m1; m += S::kMaxRows) {
+        const int rows = static_cast<int>(m1 - m < S::kMaxRows ? m1 - m : S::kMaxRows);
+        with_rows<S::kMaxRows>(rows, [&](auto r) { direct<r.value>(args, weight, m, p0, p1); });
+      }
+      return;
+    }
+    for (std::int64_t m = m0; m < m1; m += kBlockRows) {
+      const std::int64_t end = m1 - m < kBlockRows ? m1 : m + kBlockRows;
+      for (std::int64_t p = p0; p < p1; ++p) blocked(args, weight, m, end, p);
+    }
+  }
+
+  // Few rows: bound by the memory of the weights. Several panels are read at once, so that one
+  // row has enough independent chains and streams.
+  template <int kRows, class T>
+  static void direct(const LinearArgs& args, const T* weight, std::int64_t m, std::int64_t p0,
+                     std::int64_t p1) {
+    constexpr int kFit = S::kRegisters / (kRows * kVectors);
+    constexpr int kPanels = kFit >= 4 ? 4 : (kFit >= 2 ? 2 : 1);
+    for (; p0 + kPanels <= p1; p0 += kPanels) direct_panels<kRows, kPanels>(args, weight, m, p0);
+    for (; p0 < p1; ++p0) direct_panels<kRows, 1>(args, weight, m, p0);
+  }
+
+  template <int kRows, int kPanels, class T>
+  static void direct_panels(const LinearArgs& args, const T* weight, std::int64_t m,
+                            std::int64_t panel) {
+    const std::int64_t k = args.weight->k();
+    const std::int64_t size = k * kPanel;
+    // As many vectors of a panel as the registers hold; all of them when they do.
+    constexpr int kAcross = kRows * kPanels * kVectors <= S::kRegisters ? kVectors : 2;
+    alignas(64) float sums[kRows * kPanels * kPanel];
+    for (int v = 0; v < kVectors; v += kAcross) {
+      Tile<S, kRows, kPanels, kAcross> tile;
+      tile.zero();
+      tile.multiply(args.x + m * args.ldx, args.ldx, weight + panel * size + v * S::kWidth, kPanel,
+                    size, k);
+      tile.store(sums + v * S::kWidth, kPanels * kPanel);
+    }
+    for (int p = 0; p < kPanels; ++p) {
+      finish(args, sums + p * kPanel, kPanels * kPanel, m, m + kRows, panel + p);
+    }
+  }
+
+  // Many rows: bound by arithmetic. A block of the panel stays in the first-level cache for all
+  // rows; the sums wait in memory for the next block of k.
+  template <class T>
+  static void blocked(const LinearArgs& args, const T* weight, std::int64_t m0, std::int64_t m1,
+                      std::int64_t panel) {
+    alignas(64) float widened[kBlockK * kPanel];
+    alignas(64) float sums[kBlockRows * kPanel];
+    const std::int64_t k = args.weight->k();
+    for (std::int64_t k0 = 0; k0 < k; k0 += kBlockK) {
+      const std::int64_t count = k - k0 < kBlockK ? k - k0 : kBlockK;
+      const float* w = widen(weight + (panel * k + k0) * kPanel, count * kPanel, widened);
+      for (std::int64_t m = m0; m < m1; m += S::kMaxRows) {
+        const int rows = static_cast<int>(m1 - m < S::kMaxRows ? m1 - m : S::kMaxRows);
+        const float* x = args.x + m * args.ldx + k0;
+        with_rows<S::kMaxRows>(rows, [&](auto r) {
+          block<r.value>(x, args.ldx, w, count, k0 > 0, sums + (m - m0) * kPanel);
+        });
+      }
+    }
+    finish(args, sums, kPanel, m0, m1, panel);
+  }
+
+  template <int kRows>
+  static void block(const float* x, std::int64_t ldx, const float* w, std::int64_t count,
+                    bool resume, float* sums) {
+    for (int v = 0; v < kVectors; v += 2) {
+      Tile<S, kRows, 1, 2> tile;
+      if (resume) {
+        tile.load(sums + v * S::kWidth, kPanel);
+      } else {
+        tile.zero();
+      }
+      tile.multiply(x, ldx, w + v * S::kWidth, kPanel, 0, count);
+      tile.store(sums + v * S::kWidth, kPanel);
+    }
+  }
+
+  static const float* widen(const float* from, std::int64_t, float*) { return from; }
+  template <class T>
+  static const float* widen(const T* from, std::int64_t count, float* to) {
+    for (std::int64_t i = 0; i < count; i += S::kWidth) S::store(to + i, S::load(from + i));
+    return to;
+  }
+
+  // y = act(sum + bias) + residual for one panel of rows [m0, m1).
+  static void finish(const LinearArgs& args, const float* sums, std::int64_t stride,
+                     std::int64_t m0, std::int64_t m1, std::int64_t panel) {
+    for (int v = 0; v < kVectors; ++v) {
+      const std::int64_t n = panel * kPanel + v * S::kWidth;
+      const std::int64_t left = args.weight->n() - n;
+      if (left <= 0) return;
+      const int count = left < S::kWidth ? static_cast<int>(left) : S::kWidth;
+      const typename S::V bias =
+          args.bias != nullptr ? S::load_first(args.bias + n, count) : S::set(0.0f);
+      for (std::int64_t m = m0; m < m1; ++m) {
+        typename S::V y = S::load(sums + (m - m0) * stride + v * S::kWidth);
+        if (args.bias != nullptr) y = S::add(y, bias);
+        if (args.activation == Activation::gelu) y = exact::gelu<S>(y);
+        if (args.residual != nullptr) {
+          y = S::add(y, S::load_first(args.residual + m * args.ldr + n, count));
+        }
+        S::store_first(args.y + m * args.ldy + n, y, count);
+      }
+    }
+  }
+};
+
+}  // namespace oasr::kernels
