@@ -1,0 +1,45 @@
+#include "cache/kv_pool.h"
+
+#include "base/check.h"
+
+namespace oasr::cache {
+
+KvPool::KvPool(const Geometry& geometry) : geometry_(geometry) {
+  const std::size_t one = kernels::kv_cache_bytes(geometry.heads, geometry.head_dim,
+                                                  geometry.capacity, geometry.storage);
+  const std::size_t stride =
+      (one + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+  const auto count = static_cast<std::size_t>(geometry.slots) * static_cast<std::size_t>(geometry.layers);
+  memory_ = AlignedBuffer(stride * count);
+  caches_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    caches_.push_back({.heads = geometry.heads,
+                       .head_dim = geometry.head_dim,
+                       .capacity = geometry.capacity,
+                       .length = 0,
+                       .storage = geometry.storage,
+                       .data = memory_.data() + i * stride});
+  }
+}
+
+void KvPool::truncate(int slot, std::int64_t length) {
+  for (int layer = 0; layer < geometry_.layers; ++layer) {
+    kernels::KvCache& cache = at(slot, layer);
+    CHECK(length >= 0 && length <= cache.length, "a cache can not be truncated to more than it holds");
+    cache.length = length;
+  }
+}
+
+void KvPool::copy(ExecContext& context, std::span<const Copy> copies) {
+  if (copies.empty()) return;
+  context.pool->parallel_for(
+      static_cast<std::int64_t>(copies.size()) * geometry_.layers, [&](std::int64_t item, int) {
+        const Copy& copy = copies[static_cast<std::size_t>(item / geometry_.layers)];
+        const int layer = static_cast<int>(item % geometry_.layers);
+        const kernels::KvCache& from = at(copy.from, layer);
+        kernels::kv_copy(from, at(copy.to, layer), from.length);
+        at(copy.to, layer).length = from.length;
+      });
+}
+
+}  // namespace oasr::cache

@@ -1,0 +1,30 @@
+// Scratch memory that is reserved once and viewed as matrices.
+#pragma once
+
+#include <cstdint>
+
+#include "layers/matrix.h"
+#include "tensor/tensor.h"
+
+namespace oasr::layers {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  // Room for `floats` numbers, uninitialised.
+  explicit Buffer(std::int64_t floats)
+      : floats_(floats), memory_(static_cast<std::size_t>(floats) * sizeof(float)) {}
+
+  // The start of the buffer as a contiguous [rows, columns] matrix.
+  Matrix matrix(std::int64_t rows, std::int64_t columns) {
+    CHECK(rows * columns <= floats_, "the buffer is too small");
+    return {reinterpret_cast<float*>(memory_.data()), rows, columns, columns};
+  }
+  std::int64_t floats() const { return floats_; }
+
+ private:
+  std::int64_t floats_ = 0;
+  AlignedBuffer memory_;
+};
+
+}  // namespace oasr::layers

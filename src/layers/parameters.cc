@@ -1,0 +1,138 @@
+#include "layers/parameters.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+
+namespace oasr::layers {
+namespace {
+
+bool same_without_ones(const Shape& a, const Shape& b) {
+  std::vector<std::int64_t> x, y;
+  std::ranges::copy_if(a.extents(), std::back_inserter(x), [](auto n) { return n != 1; });
+  std::ranges::copy_if(b.extents(), std::back_inserter(y), [](auto n) { return n != 1; });
+  return x == y;
+}
+
+// The shape that the stored tensor must have.
+Shape stored_shape(const ParameterSpec& spec) {
+  if (spec.parts == 1) return spec.shape;
+  std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
+  extents[0] *= spec.parts;
+  return Shape::checked(extents).value_or(Shape{});
+}
+
+// "3 missing: a, b, c"
+void add_names(std::string& text, std::string_view what, const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  if (names.empty()) return;
+  if (!text.empty()) text += "; ";
+  text += std::to_string(names.size()) + " " + std::string(what) + ": ";
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += names[i];
+  }
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+}
+
+Result<bool> is_all_zeros(const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
+  TRY(decode_to_float(tensor, values));
+  return std::ranges::all_of(values, [](float v) { return v == 0.0f; });
+}
+
+}  // namespace
+
+StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count) {
+  CHECK(tensor.shape.rank() >= 1, "a scalar has no rows");
+  const std::int64_t rows = tensor.shape[0];
+  CHECK(first >= 0 && count >= 0 && first + count <= rows, "rows outside the tensor");
+  std::vector<std::int64_t> extents(tensor.shape.extents().begin(), tensor.shape.extents().end());
+  extents[0] = count;
+  StoredTensor part = tensor;
+  part.shape = *Shape::checked(extents);
+  const std::size_t row_bytes = rows == 0 ? 0 : tensor.bytes.size() / static_cast<std::size_t>(rows);
+  part.bytes = tensor.bytes.subspan(static_cast<std::size_t>(first) * row_bytes,
+                                    static_cast<std::size_t>(count) * row_bytes);
+  if (!tensor.row_scale.empty()) {
+    part.row_scale = tensor.row_scale.subspan(static_cast<std::size_t>(first) * sizeof(float),
+                                              static_cast<std::size_t>(count) * sizeof(float));
+  }
+  return part;
+}
+
+Result<Parameters> Parameters::match(const StateDict& state, std::span<const ParameterSpec> specs) {
+  using Presence = ParameterSpec::Presence;
+  Parameters parameters;
+  std::set<std::string_view> used, missing_seen;
+  std::vector<std::string> missing, extra, misshapen, not_zero;
+  for (const ParameterSpec& spec : specs) {
+    const auto found = state.tensors.find(spec.stored);
+    if (found == state.tensors.end()) {
+      if (spec.presence == Presence::required && missing_seen.insert(spec.stored).second) {
+        missing.push_back(spec.stored);
+      }
+      continue;
+    }
+    const StoredTensor& tensor = found->second;
+    const bool first_use = used.insert(found->first).second;
+    if (spec.presence == Presence::ignored) continue;
+    const Shape expected = stored_shape(spec);
+    if (!same_without_ones(tensor.shape, expected)) {
+      if (first_use) {
+        misshapen.push_back(spec.stored + " is " + tensor.shape.to_string() + " instead of " +
+                            expected.to_string());
+      }
+      continue;
+    }
+    if (first_use) parameters.elements_ += tensor.shape.elements();
+    StoredTensor reshaped = tensor;
+    reshaped.shape = expected;
+    if (spec.parts > 1) reshaped = row_range(reshaped, spec.part * spec.shape[0], spec.shape[0]);
+    if (spec.presence == Presence::zeros) {
+      if (!TRY(is_all_zeros(reshaped))) not_zero.push_back(spec.stored);
+      continue;
+    }
+    parameters.tensors_.emplace(spec.name, reshaped);
+  }
+  for (const auto& [name, tensor] : state.tensors) {
+    if (!used.contains(name)) extra.push_back(name);
+  }
+  std::string text;
+  add_names(text, "missing", missing);
+  add_names(text, "extra", extra);
+  add_names(text, "misshapen", misshapen);
+  add_names(text, "with a bias that must be zero", not_zero);
+  if (!text.empty()) {
+    return unexpected(ErrorCode::bad_checkpoint, "the tensors do not fit the architecture: " + text,
+                      {}, "check that configuration and weights are of the same model");
+  }
+  return parameters;
+}
+
+const StoredTensor& Parameters::get(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  CHECK(found != tensors_.end(), "no tensor '" + std::string(name) + "' was matched");
+  return found->second;
+}
+
+Result<std::vector<float>> read_floats(const Parameters& parameters, std::string_view name) {
+  const StoredTensor& tensor = parameters.get(name);
+  std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
+  if (auto status = decode_to_float(tensor, values); !status) {
+    return unexpected(status.error().code, status.error().what, std::string(name),
+                      status.error().remedy);
+  }
+  parameters.consumed(tensor.bytes.size());
+  return values;
+}
+
+DType storage_dtype(StorageFormat format, const WeightOptions& options) {
+  if (options.dtype) return *options.dtype;
+  if (format == StorageFormat::f16) return DType::f16;
+  if (format == StorageFormat::bf16) return DType::bf16;
+  return DType::f32;
+}
+
+}  // namespace oasr::layers

@@ -1,0 +1,75 @@
+// The tensors of a checkpoint under the names that layers use, checked strictly.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/state_dict.h"
+#include "tensor/dtype.h"
+
+namespace oasr::layers {
+
+// One tensor that an architecture expects.
+struct ParameterSpec {
+  enum class Presence {
+    required,
+    optional,  // handed to layers when it is there
+    zeros,     // may be there but must be all zeros; layers do without it
+    ignored,   // may be there, is computed or tied instead
+  };
+  std::string name;    // as layers ask for it: "model.encoder.conv1.weight"
+  Shape shape;
+  std::string stored;  // as the container spells it: "encoder/conv1/weight"
+  int part = 0;        // the stored tensor stacks `parts` tensors of `shape` along its rows
+  int parts = 1;
+  Presence presence = Presence::required;
+};
+
+class Parameters {
+ public:
+  // Matches a checkpoint with what is expected. One bad_checkpoint error names every missing, extra
+  // and misshapen tensor (the first ones of each, and how many more). Extents of one are not
+  // compared ([512, 1] is [512]).
+  static Result<Parameters> match(const StateDict& state, std::span<const ParameterSpec> specs);
+
+  bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
+  // The tensor must be there: match() has seen to it.
+  const StoredTensor& get(std::string_view name) const;
+
+  // Numbers in all tensors, each stored tensor counted once.
+  std::int64_t elements() const { return elements_; }
+
+  // Called after a layer has copied its weights, so that the pages of a mapped file can go.
+  void on_consumed(std::function<void(std::size_t bytes)> callback) { consumed_ = std::move(callback); }
+  void consumed(std::size_t bytes) const {
+    if (consumed_) consumed_(bytes);
+  }
+
+ private:
+  std::map<std::string, StoredTensor, std::less<>> tensors_;
+  std::int64_t elements_ = 0;
+  std::function<void(std::size_t)> consumed_;
+};
+
+// Rows [first, first + count) of a tensor, borrowed. Blocks never cross rows.
+StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count);
+
+// A whole tensor as float32.
+Result<std::vector<float>> read_floats(const Parameters& parameters, std::string_view name);
+
+// How weight matrices are kept in memory.
+struct WeightOptions {
+  // Nothing: float16 and bfloat16 stay as they are, everything else becomes float32.
+  std::optional<DType> dtype;
+};
+
+// The dtype that a matrix stored as `format` is kept in.
+DType storage_dtype(StorageFormat format, const WeightOptions& options);
+
+}  // namespace oasr::layers

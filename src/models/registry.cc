@@ -1,0 +1,32 @@
+#include "models/registry.h"
+
+#include "models/whisper/config.h"
+#include "models/whisper/model.h"
+
+namespace oasr::models {
+namespace {
+
+constexpr Architecture kArchitectures[] = {
+    {.name = "whisper",
+     .what = "OpenAI Whisper, an attention encoder-decoder over 30 s windows",
+     .detect = whisper::is_whisper,
+     .load = whisper::Model::load},
+};
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+Result<const Architecture*> find_architecture(const Checkpoint& checkpoint) {
+  for (const Architecture& row : kArchitectures) {
+    if (row.detect(checkpoint)) return &row;
+  }
+  std::string served;
+  for (const Architecture& row : kArchitectures) {
+    served += (served.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return unexpected(ErrorCode::unsupported, "the model is of no architecture that is served",
+                    checkpoint.path.string(), "served: " + served);
+}
+
+}  // namespace oasr::models

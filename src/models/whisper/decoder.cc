@@ -1,0 +1,227 @@
+#include "models/whisper/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/attention/op.h"
+
+namespace oasr::models::whisper {
+
+using kernels::Activation;
+using layers::ConstMatrix;
+using layers::Matrix;
+
+DecoderBuffers::DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows)
+    : tokens(tokens),
+      x(tokens * config.d_model),
+      normed(tokens * config.d_model),
+      wide(tokens * std::max(3 * config.d_model, config.decoder_ffn_dim)),
+      last(rows * config.d_model) {
+  attention.reserve(static_cast<std::size_t>(tokens));
+}
+
+AlignmentWeights::AlignmentWeights(std::span<const AlignmentHead> heads, int heads_per_layer,
+                                   std::int64_t tokens, std::int64_t frames,
+                                   std::int64_t piece_tokens)
+    : heads_(heads),
+      tokens_(tokens),
+      frames_(frames),
+      layer_(static_cast<std::size_t>(heads_per_layer * piece_tokens * frames)),
+      chosen_(heads.size() * static_cast<std::size_t>(tokens * frames)) {}
+
+float* AlignmentWeights::layer_buffer(int layer) {
+  const bool wanted = std::ranges::any_of(heads_, [&](const auto& head) { return head.first == layer; });
+  return wanted ? layer_.data() : nullptr;
+}
+
+void AlignmentWeights::collect(int layer, std::int64_t count) {
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    if (heads_[i].first != layer) continue;
+    const float* from = layer_.data() + heads_[i].second * count * frames_;
+    float* to = chosen_.data() + (static_cast<std::int64_t>(i) * tokens_ + first_token_) * frames_;
+    std::copy_n(from, count * frames_, to);
+  }
+}
+
+Result<Decoder::Block> Decoder::load_block(const std::string& path,
+                                           const layers::Parameters& parameters,
+                                           const layers::WeightOptions& options) {
+  using layers::LayerNorm;
+  const std::string self = path + ".self_attn.", cross = path + ".encoder_attn.";
+  const auto linear = [&](const std::string& name, std::vector<std::string> parts = {},
+                          Activation activation = Activation::none) {
+    return layers::Linear::load(
+        parameters, {.path = name, .parts = std::move(parts), .activation = activation}, options);
+  };
+  return Block{
+      .self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm")),
+      .qkv_proj = TRY(linear(self + "qkv_proj", {self + "q_proj", self + "k_proj", self + "v_proj"})),
+      .out_proj = TRY(linear(self + "out_proj")),
+      .encoder_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".encoder_attn_layer_norm")),
+      .cross_q_proj = TRY(linear(cross + "q_proj")),
+      .cross_kv_proj = TRY(linear(cross + "kv_proj", {cross + "k_proj", cross + "v_proj"})),
+      .cross_out_proj = TRY(linear(cross + "out_proj")),
+      .final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm")),
+      .fc1 = TRY(linear(path + ".fc1", {}, Activation::gelu)),
+      .fc2 = TRY(linear(path + ".fc2")),
+  };
+}
+
+Result<Decoder> Decoder::load(const Config& config, const layers::Parameters& parameters,
+                              const layers::WeightOptions& options) {
+  const std::string path = "model.decoder.";
+  auto embedding = TRY(layers::Embedding::load(parameters, path + "embed_tokens", options));
+  auto norm = TRY(layers::LayerNorm::load(parameters, path + "layer_norm"));
+  auto head = config.tie_word_embeddings
+                  ? embedding.tied_head("proj_out")
+                  : TRY(layers::Linear::load(parameters, {.path = "proj_out", .parts = {}}, options));
+  Decoder decoder(config, std::move(embedding), std::move(norm), std::move(head));
+  decoder.positions_ = TRY(layers::read_floats(parameters, path + "embed_positions.weight"));
+  for (int layer = 0; layer < config.decoder_layers; ++layer) {
+    decoder.blocks_.push_back(
+        TRY(load_block(path + "layers." + std::to_string(layer), parameters, options)));
+  }
+  return decoder;
+}
+
+void Decoder::encode_window(ExecContext& context, ConstMatrix encoder_output, int window,
+                            cache::KvPool& cross, layers::Buffer& scratch) const {
+  const std::int64_t d = config_.d_model;
+  const Matrix kv = scratch.matrix(encoder_output.rows, 2 * d);
+  cross.truncate(window, 0);
+  for (int layer = 0; layer < config_.decoder_layers; ++layer) {
+    blocks_[static_cast<std::size_t>(layer)].cross_kv_proj.forward(context, encoder_output, kv);
+    kernels::kv_append(context, cross.at(window, layer), kv.data, kv.stride, kv.data + d, kv.stride,
+                       kv.rows);
+  }
+}
+
+// Token and position vectors of all pieces; positions go on from what the slots hold.
+Matrix Decoder::embed(std::span<const Piece> pieces, cache::KvPool& self,
+                      DecoderBuffers& buffers) const {
+  const auto d = static_cast<std::size_t>(config_.d_model);
+  std::int64_t count = 0;
+  for (const Piece& piece : pieces) count += static_cast<std::int64_t>(piece.tokens.size());
+  CHECK(count <= buffers.tokens, "more tokens than the buffers were made for");
+  const Matrix x = buffers.x.matrix(count, config_.d_model);
+  std::int64_t row = 0;
+  for (const Piece& piece : pieces) {
+    std::int64_t position = self.length(piece.slot);
+    CHECK(position + static_cast<std::int64_t>(piece.tokens.size()) <= config_.max_target_positions,
+          "more tokens than the decoder has positions");
+    for (const TokenId token : piece.tokens) {
+      float* out = x.row(row++);
+      embed_tokens_.lookup(token, {out, d});
+      const float* offset = positions_.data() + static_cast<std::size_t>(position++) * d;
+      for (std::size_t i = 0; i < d; ++i) out[i] += offset[i];
+    }
+  }
+  return x;
+}
+
+void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
+                          cache::KvPool& self, Matrix x, DecoderBuffers& buffers) const {
+  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  const std::int64_t d = config_.d_model;
+  const Matrix normed = buffers.normed.matrix(x.rows, d);
+  const Matrix qkv = buffers.wide.matrix(x.rows, 3 * d);
+  block.self_attn_layer_norm.forward(context, x, normed);
+  block.qkv_proj.forward(context, normed, qkv);
+  buffers.attention.clear();
+  std::int64_t row = 0;
+  for (const Piece& piece : pieces) {
+    const auto count = static_cast<std::int64_t>(piece.tokens.size());
+    kernels::KvCache& cache = self.at(piece.slot, layer);
+    float* q = qkv.row(row);
+    kernels::kv_append(context, cache, q + d, qkv.stride, q + 2 * d, qkv.stride, count);
+    buffers.attention.push_back({.q = q,
+                                 .ldq = qkv.stride,
+                                 .queries = count,
+                                 .kv = &cache,
+                                 .causal = true,
+                                 .scale = 1.0f / std::sqrt(static_cast<float>(config_.decoder_head_dim())),
+                                 .out = normed.row(row),
+                                 .ldo = normed.stride,
+                                 .weights = nullptr});
+    row += count;
+  }
+  kernels::attention(context, buffers.attention);
+  block.out_proj.forward(context, normed, x, x);
+}
+
+void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
+                           cache::KvPool& cross, Matrix x, DecoderBuffers& buffers,
+                           AlignmentWeights* alignment) const {
+  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  const Matrix normed = buffers.normed.matrix(x.rows, config_.d_model);
+  const Matrix q = buffers.wide.matrix(x.rows, config_.d_model);
+  block.encoder_attn_layer_norm.forward(context, x, normed);
+  block.cross_q_proj.forward(context, normed, q);
+  buffers.attention.clear();
+  std::int64_t row = 0;
+  for (const Piece& piece : pieces) {
+    const auto count = static_cast<std::int64_t>(piece.tokens.size());
+    const kernels::KvCache& cache = cross.at(piece.window, layer);
+    // Neighbours of one window are queries of one call: its keys and values are read once.
+    if (!buffers.attention.empty() && buffers.attention.back().kv == &cache) {
+      buffers.attention.back().queries += count;
+    } else {
+      buffers.attention.push_back({.q = q.row(row),
+                                   .ldq = q.stride,
+                                   .queries = count,
+                                   .kv = &cache,
+                                   .causal = false,
+                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.decoder_head_dim())),
+                                   .out = normed.row(row),
+                                   .ldo = normed.stride,
+                                   .weights = alignment ? alignment->layer_buffer(layer) : nullptr});
+    }
+    row += count;
+  }
+  kernels::attention(context, buffers.attention);
+  if (alignment) alignment->collect(layer, x.rows);
+  block.cross_out_proj.forward(context, normed, x, x);
+}
+
+void Decoder::feed_forward(ExecContext& context, const Block& block, Matrix x,
+                           DecoderBuffers& buffers) const {
+  const Matrix normed = buffers.normed.matrix(x.rows, config_.d_model);
+  const Matrix hidden = buffers.wide.matrix(x.rows, config_.decoder_ffn_dim);
+  block.final_layer_norm.forward(context, x, normed);
+  block.fc1.forward(context, normed, hidden);
+  block.fc2.forward(context, hidden, x, x);
+}
+
+Matrix Decoder::forward(ExecContext& context, std::span<const Piece> pieces, cache::KvPool& self,
+                        cache::KvPool& cross, DecoderBuffers& buffers,
+                        AlignmentWeights* alignment) const {
+  CHECK(alignment == nullptr || pieces.size() == 1, "alignment is of one sequence");
+  const Matrix x = embed(pieces, self, buffers);
+  for (int layer = 0; layer < config_.decoder_layers; ++layer) {
+    self_attend(context, layer, pieces, self, x, buffers);
+    cross_attend(context, layer, pieces, cross, x, buffers, alignment);
+    feed_forward(context, blocks_[static_cast<std::size_t>(layer)], x, buffers);
+  }
+  if (alignment) alignment->advance(x.rows);
+  return x;
+}
+
+void Decoder::logits(ExecContext& context, Matrix x, Matrix out) const {
+  layer_norm_.forward(context, x, x);
+  proj_out_.forward(context, x, out);
+}
+
+std::size_t Decoder::weight_bytes() const {
+  std::size_t bytes = embed_tokens_.bytes() + positions_.size() * sizeof(float);
+  if (!config_.tie_word_embeddings) bytes += proj_out_.method().bytes();
+  for (const Block& block : blocks_) {
+    for (const layers::Linear* linear :
+         {&block.qkv_proj, &block.out_proj, &block.cross_q_proj, &block.cross_kv_proj,
+          &block.cross_out_proj, &block.fc1, &block.fc2}) {
+      bytes += linear->method().bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace oasr::models::whisper

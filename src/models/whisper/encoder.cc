@@ -1,0 +1,154 @@
+#include "models/whisper/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/attention/op.h"
+
+namespace oasr::models::whisper {
+
+using kernels::Activation;
+using layers::ConstMatrix;
+using layers::Matrix;
+
+namespace {
+
+// Rows of a feed-forward block that are worked on at a time: their hidden activations stay in the
+// cache between the two products instead of going to memory.
+constexpr std::int64_t kFeedForwardRows = 256;
+
+std::int64_t wide_floats(const Config& config) {
+  const std::int64_t frames = config.max_source_positions, d = config.d_model;
+  return std::max({(2 * frames + 2) * d, frames * 3 * d,
+                   std::min(frames, kFeedForwardRows) * config.encoder_ffn_dim});
+}
+
+// mel [mels, frames] into rows 1 … frames of the padded time-major matrix.
+void transpose_mel(std::span<const float> mel, Matrix padded) {
+  const std::int64_t frames = padded.rows - 2;
+  for (std::int64_t t = 0; t < frames; ++t) {
+    float* row = padded.row(t + 1);
+    for (std::int64_t c = 0; c < padded.columns; ++c) row[c] = mel[static_cast<std::size_t>(c * frames + t)];
+  }
+}
+
+}  // namespace
+
+EncoderBuffers::EncoderBuffers(const Config& config)
+    : wide(wide_floats(config)),
+      keys_values({.slots = 1,
+                   .layers = 1,
+                   .heads = config.encoder_attention_heads,
+                   .head_dim = config.encoder_head_dim(),
+                   .capacity = config.max_source_positions,
+                   .storage = DType::f32}),
+      mel_memory_((config.window_frames() + 2) * std::int64_t{config.num_mel_bins}),
+      x_memory_(config.max_source_positions * std::int64_t{config.d_model}),
+      normed_memory_(config.max_source_positions * std::int64_t{config.d_model}) {
+  mel = mel_memory_.matrix(config.window_frames() + 2, config.num_mel_bins);
+  x = x_memory_.matrix(config.max_source_positions, config.d_model);
+  normed = normed_memory_.matrix(config.max_source_positions, config.d_model);
+}
+
+Result<Encoder::Block> Encoder::load_block(const std::string& path,
+                                           const layers::Parameters& parameters,
+                                           const layers::WeightOptions& options) {
+  using layers::LayerNorm;
+  using layers::Linear;
+  const std::string attention = path + ".self_attn.";
+  return Block{
+      .self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm")),
+      .qkv_proj = TRY(Linear::load(
+          parameters,
+          {.path = attention + "qkv_proj",
+           .parts = {attention + "q_proj", attention + "k_proj", attention + "v_proj"}},
+          options)),
+      .out_proj = TRY(Linear::load(parameters, {.path = attention + "out_proj", .parts = {}}, options)),
+      .final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm")),
+      .fc1 = TRY(Linear::load(
+          parameters, {.path = path + ".fc1", .parts = {}, .activation = Activation::gelu}, options)),
+      .fc2 = TRY(Linear::load(parameters, {.path = path + ".fc2", .parts = {}}, options)),
+  };
+}
+
+Result<Encoder> Encoder::load(const Config& config, const layers::Parameters& parameters,
+                              const layers::WeightOptions& options) {
+  using layers::Conv1d;
+  const std::string path = "model.encoder.";
+  auto conv1 = TRY(Conv1d::load(parameters, path + "conv1", 1, Activation::gelu, options));
+  auto conv2 = TRY(Conv1d::load(parameters, path + "conv2", 2, Activation::gelu, options));
+  auto norm = TRY(layers::LayerNorm::load(parameters, path + "layer_norm"));
+  Encoder encoder(config, std::move(conv1), std::move(conv2), std::move(norm));
+  encoder.positions_ = TRY(layers::read_floats(parameters, path + "embed_positions.weight"));
+  for (int layer = 0; layer < config.encoder_layers; ++layer) {
+    encoder.blocks_.push_back(
+        TRY(load_block(path + "layers." + std::to_string(layer), parameters, options)));
+  }
+  return encoder;
+}
+
+void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& buffers) const {
+  const std::int64_t d = config_.d_model, frames = buffers.x.rows;
+  const Matrix qkv = buffers.wide.matrix(frames, 3 * d);
+  block.self_attn_layer_norm.forward(context, buffers.x, buffers.normed);
+  block.qkv_proj.forward(context, buffers.normed, qkv);
+  buffers.keys_values.truncate(0, 0);
+  kernels::KvCache& cache = buffers.keys_values.at(0, 0);
+  kernels::kv_append(context, cache, qkv.data + d, qkv.stride, qkv.data + 2 * d, qkv.stride, frames);
+  const kernels::AttentionArgs args{
+      .q = qkv.data,
+      .ldq = qkv.stride,
+      .queries = frames,
+      .kv = &cache,
+      .causal = false,
+      .scale = 1.0f / std::sqrt(static_cast<float>(config_.encoder_head_dim())),
+      .out = buffers.normed.data,
+      .ldo = buffers.normed.stride,
+      .weights = nullptr};
+  kernels::attention(context, {&args, 1});
+  block.out_proj.forward(context, buffers.normed, buffers.x, buffers.x);
+}
+
+void Encoder::feed_forward(ExecContext& context, const Block& block,
+                           EncoderBuffers& buffers) const {
+  for (std::int64_t first = 0; first < buffers.x.rows; first += kFeedForwardRows) {
+    const std::int64_t count = std::min(kFeedForwardRows, buffers.x.rows - first);
+    const Matrix x = buffers.x.row_range(first, count);
+    const Matrix normed = buffers.normed.row_range(first, count);
+    const Matrix hidden = buffers.wide.matrix(count, config_.encoder_ffn_dim);
+    block.final_layer_norm.forward(context, x, normed);
+    block.fc1.forward(context, normed, hidden);
+    block.fc2.forward(context, hidden, x, x);
+  }
+}
+
+Matrix Encoder::forward(ExecContext& context, std::span<const float> mel,
+                        EncoderBuffers& buffers) const {
+  const std::int64_t frames = config_.window_frames(), d = config_.d_model;
+  CHECK(static_cast<std::int64_t>(mel.size()) == frames * config_.num_mel_bins,
+        "a window is [mels, " + std::to_string(frames) + "]");
+  transpose_mel(mel, buffers.mel);
+  const Matrix hidden = buffers.wide.matrix(frames + 2, d);
+  conv1_.forward(context, buffers.mel, {}, hidden.row_range(1, frames));
+  const ConstMatrix positions{positions_.data(), buffers.x.rows, d, d};
+  conv2_.forward(context, hidden, positions, buffers.x);
+  for (const Block& block : blocks_) {
+    attend(context, block, buffers);
+    feed_forward(context, block, buffers);
+  }
+  layer_norm_.forward(context, buffers.x, buffers.normed);
+  return buffers.normed;
+}
+
+std::size_t Encoder::weight_bytes() const {
+  std::size_t bytes = conv1_.method().bytes() + conv2_.method().bytes() +
+                      positions_.size() * sizeof(float);
+  for (const Block& block : blocks_) {
+    for (const layers::Linear* linear : {&block.qkv_proj, &block.out_proj, &block.fc1, &block.fc2}) {
+      bytes += linear->method().bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace oasr::models::whisper

@@ -1,0 +1,69 @@
+// Whisper's audio encoder: two convolutions, positions, pre-norm transformer blocks, final norm.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cache/kv_pool.h"
+#include "layers/buffer.h"
+#include "layers/conv1d.h"
+#include "layers/layer_norm.h"
+#include "layers/linear.h"
+#include "models/whisper/config.h"
+
+namespace oasr::models::whisper {
+
+// The memory of one encoder pass, reused from window to window.
+class EncoderBuffers {
+ public:
+  explicit EncoderBuffers(const Config& config);
+
+  layers::Matrix mel;      // [1 + 2T + 1, mels], time-major, padded
+  layers::Matrix x;        // [T, D], the residual stream
+  layers::Matrix normed;   // [T, D]; the encoder's output at the end
+  layers::Buffer wide;     // conv1's output, query|key|value, hidden rows of a feed-forward block
+  cache::KvPool keys_values;
+
+ private:
+  layers::Buffer mel_memory_, x_memory_, normed_memory_;
+};
+
+class Encoder {
+ public:
+  static Result<Encoder> load(const Config& config, const layers::Parameters& parameters,
+                              const layers::WeightOptions& options);
+
+  // mel [mels, 2T] row-major, normalised log-mel of a window; the result [T, D] is buffers.normed,
+  // valid until the next pass. No allocation in the steady state.
+  layers::Matrix forward(ExecContext& context, std::span<const float> mel,
+                         EncoderBuffers& buffers) const;
+
+  std::size_t weight_bytes() const;
+
+ private:
+  struct Block {
+    layers::LayerNorm self_attn_layer_norm;
+    layers::Linear qkv_proj, out_proj;
+    layers::LayerNorm final_layer_norm;
+    layers::Linear fc1, fc2;
+  };
+  static Result<Block> load_block(const std::string& path, const layers::Parameters& parameters,
+                                  const layers::WeightOptions& options);
+  void attend(ExecContext& context, const Block& block, EncoderBuffers& buffers) const;
+  void feed_forward(ExecContext& context, const Block& block, EncoderBuffers& buffers) const;
+
+  Encoder(const Config& config, layers::Conv1d conv1, layers::Conv1d conv2,
+          layers::LayerNorm layer_norm)
+      : config_(config),
+        conv1_(std::move(conv1)),
+        conv2_(std::move(conv2)),
+        layer_norm_(std::move(layer_norm)) {}
+
+  Config config_;
+  layers::Conv1d conv1_, conv2_;
+  std::vector<float> positions_;  // [T, D]
+  std::vector<Block> blocks_;
+  layers::LayerNorm layer_norm_;
+};
+
+}  // namespace oasr::models::whisper

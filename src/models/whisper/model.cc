@@ -1,0 +1,83 @@
+#include "models/whisper/model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/whisper/state.h"
+#include "models/whisper/tokens.h"
+
+namespace oasr::models::whisper {
+namespace {
+
+// Cross-attention keys and values: float32 keeps the logits as exact as the weights allow.
+constexpr DType kCrossStorage = DType::f32;
+
+// The tokenizer of the checkpoint. Containers that keep ranks or a plain vocabulary say nothing of
+// special tokens: Whisper's follow the last rank.
+Result<std::shared_ptr<const Tokenizer>> build_tokenizer(const Checkpoint& checkpoint,
+                                                         const Config& config) {
+  const TokenizerSource& source = checkpoint.tokenizer;
+  if (source.kind == "none") {
+    return unexpected(ErrorCode::not_found, "has no tokenizer", checkpoint.path.string(),
+                      "put the tokenizer.json of the same repository into the folder");
+  }
+  if (source.kind == "ranks" || source.kind == "vocabulary") {
+    return make_tokenizer(source, whisper_special_tokens(config.vocab_size));
+  }
+  return make_tokenizer(source);
+}
+
+Status check_front_end(const Config& config) {
+  if (config.num_mel_bins == 80 || config.num_mel_bins == 128) return {};
+  return unexpected(ErrorCode::unsupported,
+                    std::to_string(config.num_mel_bins) + " mel bins; Whisper has 80 or 128");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const SpeechModel>> Model::load(const Checkpoint& checkpoint,
+                                                       const ModelOptions& options,
+                                                       const ExecContext& context) {
+  const Config config = TRY(read_config(checkpoint));
+  TRY(check_front_end(config));
+  std::shared_ptr<Model> model(new Model());
+  model->tokenizer_ = TRY(build_tokenizer(checkpoint, config));
+  model->tokens_ = TRY(read_tokens(checkpoint, config, *model->tokenizer_));
+  model->multilingual_ = !model->tokens_.languages.empty();
+  model->network_ = TRY(Network::load(config, checkpoint, {.dtype = options.dtype}));
+  model->describe(checkpoint, context);
+  return std::shared_ptr<const SpeechModel>(std::move(model));
+}
+
+void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
+  const KnownSize* size = known_size(network_->config, multilingual_);
+  info_.architecture = "whisper";
+  info_.size_name = size != nullptr ? std::string(size->name) : std::string();
+  info_.parameters = network_->parameters;
+  info_.weight_dtype = network_->decoder.weight_dtype();
+  info_.weight_bytes = static_cast<std::int64_t>(network_->encoder.weight_bytes() +
+                                                 network_->decoder.weight_bytes());
+  for (const auto& [code, id] : tokens_.languages) info_.languages.push_back(code);
+  if (!multilingual_) info_.languages.push_back("en");
+  info_.lanes["linear"] = kernels::linear_lane(context.isa).name;
+  info_.notes = checkpoint.notes;
+  if (network_->config.tie_word_embeddings) {
+    info_.notes.push_back(network_->repeats_tied_head
+                              ? "the output head is tied to the token embedding; proj_out is not read"
+                              : "the output head is tied to the token embedding");
+  }
+}
+
+Result<std::unique_ptr<AedState>> Model::new_state(ExecContext context, int windows,
+                                                   int rows) const {
+  if (windows < 1 || rows < 1) {
+    return unexpected(ErrorCode::invalid_argument, "a state needs at least one window and one row");
+  }
+  return std::unique_ptr<AedState>(std::make_unique<State>(network_, context,
+                                 StateOptions{.windows = windows,
+                                              .rows = rows,
+                                              .cross_storage = kCrossStorage,
+                                              .alignment_heads = tokens_.alignment_heads}));
+}
+
+}  // namespace oasr::models::whisper

@@ -1,0 +1,151 @@
+#include "models/whisper/state.h"
+
+#include <algorithm>
+
+namespace oasr::models::whisper {
+namespace {
+
+// Tokens of one decoder pass. Longer prompts run in several passes, with the same bits: a row does
+// not depend on what is computed beside it.
+constexpr std::int64_t kPassTokens = 64;
+
+cache::KvPool::Geometry self_geometry(const Config& config, int rows) {
+  return {.slots = rows + 1,
+          .layers = config.decoder_layers,
+          .heads = config.decoder_attention_heads,
+          .head_dim = config.decoder_head_dim(),
+          .capacity = config.max_target_positions,
+          .storage = DType::f32};
+}
+
+cache::KvPool::Geometry cross_geometry(const Config& config, int windows, DType storage) {
+  return {.slots = windows,
+          .layers = config.decoder_layers,
+          .heads = config.decoder_attention_heads,
+          .head_dim = config.decoder_head_dim(),
+          .capacity = config.max_source_positions,
+          .storage = storage};
+}
+
+}  // namespace
+
+State::State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options)
+    : network_(std::move(network)),
+      context_(context),
+      alignment_heads_(std::move(options.alignment_heads)),
+      encoder_buffers_(network_->config),
+      decoder_buffers_(network_->config, std::max<std::int64_t>(kPassTokens, options.rows),
+                       options.rows),
+      self_(self_geometry(network_->config, options.rows)),
+      cross_(cross_geometry(network_->config, options.windows, options.cross_storage)),
+      rows_(options.rows),
+      window_open_(static_cast<std::size_t>(options.windows)) {
+  pieces_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens));
+}
+
+WindowId State::encode(std::span<const float> mel) {
+  const auto free = std::ranges::find(window_open_, false);
+  CHECK(free != window_open_.end(), "more windows than the state was made for");
+  const auto window = static_cast<WindowId>(free - window_open_.begin());
+  const layers::Matrix output = network_->encoder.forward(context_, mel, encoder_buffers_);
+  network_->decoder.encode_window(context_, output, window, cross_, encoder_buffers_.wide);
+  *free = true;
+  return window;
+}
+
+void State::release(WindowId window) {
+  CHECK(window >= 0 && window < static_cast<int>(window_open_.size()) &&
+            window_open_[static_cast<std::size_t>(window)],
+        "releasing a window that is not open");
+  window_open_[static_cast<std::size_t>(window)] = false;
+}
+
+decode::RowId State::open_row(WindowId window) {
+  CHECK(window >= 0 && window < static_cast<int>(window_open_.size()) &&
+            window_open_[static_cast<std::size_t>(window)],
+        "a row of a window that is not open");
+  const decode::RowId row = rows_.open(window);
+  self_.truncate(rows_.slot(row), 0);
+  return row;
+}
+
+void State::close_row(decode::RowId row) { rows_.close(row); }
+
+int State::length(decode::RowId row) const {
+  return static_cast<int>(self_.length(rows_.slot(row)));
+}
+
+void State::truncate(decode::RowId row, int length) { self_.truncate(rows_.slot(row), length); }
+
+void State::reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) {
+  self_.copy(context_, rows_.reorder(rows, parents));
+}
+
+layers::Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) const {
+  const std::int64_t vocabulary = vocabulary_size();
+  CHECK(static_cast<std::int64_t>(logits.size()) == static_cast<std::int64_t>(rows) * vocabulary,
+        "logits are [rows, vocabulary]");
+  return {logits.data(), static_cast<std::int64_t>(rows), vocabulary, vocabulary};
+}
+
+void State::score(std::span<const Input> inputs, std::span<float> logits) {
+  const layers::Matrix out = logits_matrix(logits, inputs.size());
+  const std::int64_t d = network_->config.d_model;
+  const layers::Matrix last = decoder_buffers_.last.matrix(out.rows, d);
+  std::size_t next = 0, taken = 0;  // the first `taken` tokens of input `next` are done
+  while (next < inputs.size()) {
+    const std::size_t first = next;
+    auto room = static_cast<std::size_t>(decoder_buffers_.tokens);
+    pieces_.clear();
+    while (next < inputs.size() && room > 0) {
+      const Input& input = inputs[next];
+      CHECK(!input.tokens.empty(), "an input without tokens");
+      const std::size_t count = std::min(room, input.tokens.size() - taken);
+      pieces_.push_back({.slot = rows_.slot(input.row),
+                         .window = rows_.window(input.row),
+                         .tokens = input.tokens.subspan(taken, count)});
+      room -= count;
+      taken += count;
+      if (taken == input.tokens.size()) ++next, taken = 0;
+    }
+    const layers::Matrix x =
+        network_->decoder.forward(context_, pieces_, self_, cross_, decoder_buffers_);
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      end += static_cast<std::int64_t>(pieces_[i].tokens.size());
+      const std::size_t input = first + i;
+      if (input < next) std::copy_n(x.row(end - 1), d, last.row(static_cast<std::int64_t>(input)));
+    }
+  }
+  if (!inputs.empty()) network_->decoder.logits(context_, last, out);
+}
+
+std::vector<float> State::alignment(WindowId window, std::span<const TokenId> tokens,
+                                    std::span<float> logits) {
+  CHECK(window >= 0 && window < static_cast<int>(window_open_.size()) &&
+            window_open_[static_cast<std::size_t>(window)],
+        "alignment on a window that is not open");
+  const int slot = self_.geometry().slots - 1;
+  self_.truncate(slot, 0);
+  const auto pass = static_cast<std::size_t>(std::min<std::int64_t>(kPassTokens, decoder_buffers_.tokens));
+  AlignmentWeights weights(alignment_heads_, network_->config.decoder_attention_heads,
+                           static_cast<std::int64_t>(tokens.size()),
+                           network_->config.max_source_positions,
+                           static_cast<std::int64_t>(std::min(pass, tokens.size())));
+  const layers::Matrix out = logits.empty() ? layers::Matrix{} : logits_matrix(logits, tokens.size());
+  for (std::size_t first = 0; first < tokens.size(); first += pass) {
+    const Piece piece{slot, window, tokens.subspan(first, std::min(pass, tokens.size() - first))};
+    const layers::Matrix x = network_->decoder.forward(context_, {&piece, 1}, self_, cross_,
+                                                       decoder_buffers_, &weights);
+    if (out.data == nullptr) continue;
+    network_->decoder.logits(context_, x, out.row_range(static_cast<std::int64_t>(first), x.rows));
+  }
+  return weights.take();
+}
+
+std::span<const float> State::encoder_output() const {
+  const layers::Matrix& output = encoder_buffers_.normed;
+  return {output.data, static_cast<std::size_t>(output.rows * output.columns)};
+}
+
+}  // namespace oasr::models::whisper

@@ -1,0 +1,54 @@
+// Decoding with Whisper: encoded windows, and rows that grow token by token over them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/row_table.h"
+#include "models/speech_model.h"
+#include "models/whisper/network.h"
+
+namespace oasr::models::whisper {
+
+struct StateOptions {
+  int windows = 1, rows = 1;           // open at a time
+  DType cross_storage = DType::f32;    // cross-attention keys and values: f32, or f16 (rounded)
+  std::vector<AlignmentHead> alignment_heads;
+};
+
+class State final : public AedState {
+ public:
+  State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options);
+
+  WindowId encode(std::span<const float> mel) override;
+  void release(WindowId window) override;
+  decode::RowId open_row(WindowId window) override;
+  void close_row(decode::RowId row) override;
+  std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
+                               std::span<float> logits) override;
+  std::span<const float> encoder_output() const override;
+
+  int vocabulary_size() const override { return network_->config.vocab_size; }
+  int context_size() const override { return network_->config.max_target_positions; }
+  void score(std::span<const Input> inputs, std::span<float> logits) override;
+  int length(decode::RowId row) const override;
+  void truncate(decode::RowId row, int length) override;
+  void reorder(std::span<const decode::RowId> rows,
+               std::span<const decode::RowId> parents) override;
+
+ private:
+  layers::Matrix logits_matrix(std::span<float> logits, std::size_t rows) const;
+
+  std::shared_ptr<const Network> network_;
+  ExecContext context_;
+  std::vector<AlignmentHead> alignment_heads_;
+  EncoderBuffers encoder_buffers_;
+  DecoderBuffers decoder_buffers_;
+  cache::KvPool self_;           // a slot a row, and one for alignment()
+  cache::KvPool cross_;          // a slot a window
+  cache::RowTable rows_;
+  std::vector<bool> window_open_;
+  std::vector<Piece> pieces_;    // of the running pass
+};
+
+}  // namespace oasr::models::whisper
