@@ -10,6 +10,7 @@
 #include "audio/memory_audio.h"
 #include "audio/mixdown.h"
 #include "audio/resampler.h"
+#include "audio/wav_header.h"
 
 namespace oasr {
 namespace {
@@ -41,15 +42,25 @@ Status check_options(const AudioOptions& options) {
 // choice never depends on the file's name.
 Result<std::unique_ptr<Decoder>> choose_decoder(ByteSource& bytes,
                                                 const std::optional<RawFormat>& raw) {
+  if (!raw) TRY(read_wav_header(bytes));  // a broken one is not worth trying
   auto libav = open_libav(bytes, raw);
   const bool sound = libav && !(*libav)->truncated();
   if (sound || raw || !bytes.size()) return libav;
   bytes.seek(0);
   auto sndfile = open_sndfile(bytes);
-  if (sndfile) return sndfile;
-  if (!libav) return libav;
-  bytes.seek(0);
-  return open_libav(bytes, raw);
+  if (sndfile) {
+    (*sndfile)->warn("FFmpeg can not decode it (" +
+                     (libav ? *(*libav)->truncated() : libav.error().what) + "); libsndfile can");
+    return sndfile;
+  }
+  if (libav) {
+    bytes.seek(0);
+    return open_libav(bytes, raw);
+  }
+  if (sndfile.error().code == ErrorCode::bad_audio) {
+    libav.error().what += "; libsndfile: " + sndfile.error().what;
+  }
+  return libav;
 }
 
 using OpenBytes = std::function<Result<std::unique_ptr<ByteSource>>()>;
@@ -89,6 +100,7 @@ class DecodedSource final : public AudioSource {
   int resampler_rate_ = 0;
   std::uint64_t frames_ = 0;  // of the file
   bool ended_ = false;
+  std::optional<Error> failed_;  // an error stays
   std::optional<std::string> truncated_;
 };
 
@@ -99,23 +111,22 @@ Status DecodedSource::open() {
   taken_ = 0;
   frames_ = 0;
   ended_ = false;
+  failed_.reset();
   truncated_.reset();
   bytes_ = TRY(open_bytes_());
   std::byte one{};
   auto some = bytes_->peek(0, {&one, 1});
   if (!some) return located(some.error());
-  if (*some == 0) {
-    if (options_.raw) return unexpected(ErrorCode::bad_audio, "is empty (0 bytes)", where_);
-    return unexpected(ErrorCode::bad_audio, "is empty (0 bytes)", where_);
-  }
+  if (*some == 0) return unexpected(ErrorCode::bad_audio, "is empty (0 bytes)", where_);
   const auto content = options_.raw ? std::nullopt : describe_content(*bytes_);
+  const auto damage = options_.raw ? std::nullopt : explain_damage(*bytes_);
   auto decoder = choose_decoder(*bytes_, options_.raw);
   if (!decoder) {
     auto error = decoder.error();
     if (error.code == ErrorCode::bad_audio) {
-      if (content) error.what = fmt::format("is {}, not audio", *content);
-      else error.what = "can not be decoded: " + error.what;
-      if (error.remedy.empty() && !content) error.remedy = "headerless PCM needs --raw";
+      if (content) return unexpected(error.code, fmt::format("is {}, not audio", *content), where_);
+      if (damage) return unexpected(error.code, "is " + *damage, where_);
+      error.what = "can not be decoded: " + error.what;
     }
     return located(error);
   }
@@ -168,8 +179,11 @@ Result<std::size_t> DecodedSource::read(std::span<float> out) {
   std::size_t done = 0;
   while (done < out.size()) {
     if (taken_ == ready_.size()) {
-      auto filled = refill();
-      if (!filled) return located(filled.error());
+      if (!failed_) {
+        auto filled = refill();
+        if (!filled) failed_ = filled.error();
+      }
+      if (failed_) return located(*failed_);
       if (ready_.empty()) break;
     }
     const auto count = std::min(out.size() - done, ready_.size() - taken_);

@@ -149,7 +149,52 @@ class MemoryBytes final : public ByteSource {
   std::uint64_t position_ = 0;
 };
 
+class PaddedBytes final : public ByteSource {
+ public:
+  PaddedBytes(ByteSource& inner, std::uint64_t offset) : inner_(inner), offset_(offset) {}
+
+  Result<std::size_t> read(std::span<std::byte> out) override {
+    if (position_ == offset_ && !out.empty()) {
+      out[0] = std::byte{0};
+      ++position_;
+      return std::size_t{1};
+    }
+    if (position_ < offset_) out = out.first(std::min<std::uint64_t>(out.size(), offset_ - position_));
+    const auto count = TRY(inner_.read(out));
+    position_ += count;
+    return count;
+  }
+
+  Result<std::size_t> peek(std::uint64_t offset, std::span<std::byte> out) override {
+    if (offset > offset_) return inner_.peek(offset - 1, out);
+    const auto before = std::min<std::uint64_t>(out.size(), offset_ - offset);
+    auto count = TRY(inner_.peek(offset, out.first(before)));
+    if (count < before || before == out.size()) return count;
+    out[count++] = std::byte{0};
+    return count + TRY(inner_.peek(offset_, out.subspan(count)));
+  }
+
+  std::optional<std::uint64_t> size() const override {
+    const auto size = inner_.size();
+    return size ? std::optional(*size + 1) : size;
+  }
+  std::uint64_t position() const override { return position_; }
+  void seek(std::uint64_t position) override {
+    position_ = position;
+    inner_.seek(position > offset_ ? position - 1 : position);
+  }
+
+ private:
+  ByteSource& inner_;
+  std::uint64_t offset_;
+  std::uint64_t position_ = 0;
+};
+
 }  // namespace
+
+std::unique_ptr<ByteSource> with_zero_byte(ByteSource& inner, std::uint64_t offset) {
+  return std::make_unique<PaddedBytes>(inner, offset);
+}
 
 Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path) {
   const bool standard_input = path == "-";

@@ -38,6 +38,9 @@ class ByteSource {
 // Folders and files that can not be opened are errors.
 Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path);
 
+// `inner` with one zero byte put in at `offset`. `inner` must outlive it.
+std::unique_ptr<ByteSource> with_zero_byte(ByteSource& inner, std::uint64_t offset);
+
 // Borrowed memory.
 std::unique_ptr<ByteSource> bytes_from_memory(std::span<const std::byte> bytes);
 

@@ -59,4 +59,20 @@ std::optional<std::string> describe_content(ByteSource& bytes) {
   return std::nullopt;
 }
 
+std::optional<std::string> explain_damage(ByteSource& bytes) {
+  std::array<std::byte, 12> buffer{};
+  const auto count = bytes.peek(0, buffer);
+  if (!count || *count < buffer.size()) return std::nullopt;
+  const std::string_view start(reinterpret_cast<const char*>(buffer.data()), buffer.size());
+  if (start.substr(0, 4) == "fLaC" && (start[4] & 0x7F) != 0) {
+    return std::string("a FLAC file whose first metadata block is not STREAMINFO");
+  }
+  if (start.substr(4, 4) == "ftyp") {
+    return std::string(bytes.size() ? "an MP4 file without a usable index (moov): cut short?"
+                                    : "an MP4 file that can not be read from a pipe: its index "
+                                      "(moov) is at the end, or missing");
+  }
+  return std::nullopt;
+}
+
 }  // namespace oasr

@@ -37,6 +37,7 @@ class Decoder {
 
   const std::optional<std::string>& truncated() const { return truncated_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
  protected:
   std::optional<std::string> truncated_;

@@ -14,6 +14,8 @@ extern "C" {
 }
 
 #include "audio/decoder.h"
+#include "audio/libav_frame.h"
+#include "audio/stream_end.h"
 #include "audio/wav_header.h"
 #include "base/log.h"
 
@@ -26,6 +28,9 @@ constexpr int kIoBuffer = 64 << 10;
 constexpr std::string_view kExactContainers[] = {"wav", "flac", "aiff", "au", "nistsphere", "caf", "w64"};
 // Elsewhere a declared length may include the codec's padding.
 constexpr double kLengthTolerance = 0.25;  // s
+
+constexpr std::size_t kOggPage = 65'536;
+constexpr int kMostPaddings = 8;
 
 std::string av_text(int error) {
   char text[AV_ERROR_MAX_STRING_SIZE] = {};
@@ -68,48 +73,6 @@ struct FreeFrame {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
 };
 
-// One sample as a float; integers are scaled to [-1, 1).
-float to_float(std::uint8_t v) { return static_cast<float>(v - 128) / 128.0F; }
-float to_float(std::int16_t v) { return static_cast<float>(v) / 32768.0F; }
-float to_float(std::int32_t v) { return static_cast<float>(v) / 2147483648.0F; }
-float to_float(std::int64_t v) { return static_cast<float>(static_cast<double>(v) / 9223372036854775808.0); }
-float to_float(float v) { return v; }
-float to_float(double v) { return static_cast<float>(v); }
-
-template <class T>
-void copy_samples(const AVFrame& frame, bool planar, SampleBlock& block) {
-  const auto channels = static_cast<std::size_t>(block.channels);
-  const auto frames = static_cast<std::size_t>(frame.nb_samples);
-  block.samples.resize(frames * channels);
-  for (std::size_t c = 0; c < (planar ? channels : 1); ++c) {
-    const auto* data = frame.extended_data[c];
-    const std::size_t count = planar ? frames : frames * channels;
-    for (std::size_t i = 0; i < count; ++i) {
-      T value;
-      std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-      block.samples[planar ? i * channels + c : i] = to_float(value);
-    }
-  }
-}
-
-Status copy_frame(const AVFrame& frame, SampleBlock& block) {
-  block.channels = frame.ch_layout.nb_channels;
-  block.sample_rate = frame.sample_rate;
-  TRY(check_format(block.sample_rate, block.channels));
-  const auto format = static_cast<AVSampleFormat>(frame.format);
-  const bool planar = av_sample_fmt_is_planar(format) != 0;
-  switch (av_get_packed_sample_fmt(format)) {
-    case AV_SAMPLE_FMT_U8: return copy_samples<std::uint8_t>(frame, planar, block), Status();
-    case AV_SAMPLE_FMT_S16: return copy_samples<std::int16_t>(frame, planar, block), Status();
-    case AV_SAMPLE_FMT_S32: return copy_samples<std::int32_t>(frame, planar, block), Status();
-    case AV_SAMPLE_FMT_S64: return copy_samples<std::int64_t>(frame, planar, block), Status();
-    case AV_SAMPLE_FMT_FLT: return copy_samples<float>(frame, planar, block), Status();
-    case AV_SAMPLE_FMT_DBL: return copy_samples<double>(frame, planar, block), Status();
-    default: break;
-  }
-  return unexpected(ErrorCode::unsupported, "the decoder gives an unknown sample format");
-}
-
 // A playlist or a movie with references must not make us open other files or addresses.
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EPERM);
@@ -117,7 +80,7 @@ int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary*
 
 class LibavDecoder final : public Decoder {
  public:
-  explicit LibavDecoder(ByteSource& bytes) : bytes_(bytes) {}
+  explicit LibavDecoder(ByteSource& bytes) : bytes_(&bytes) {}
 
   Status open(const std::optional<RawFormat>& raw);
   const AudioInfo& info() const override { return info_; }
@@ -127,20 +90,31 @@ class LibavDecoder final : public Decoder {
   static int read_bytes(void* self, std::uint8_t* buffer, int size);
   static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence);
 
+  Status read_header();
   Status open_container(const std::optional<RawFormat>& raw);
   Status open_codec();
   Status decode_first();
   Result<bool> decode(SampleBlock& block);
   void feed();
   void note_declared_length();
+  bool trim_packet();
+  void note_packet();
+  void note_gap(std::int64_t timestamp);
   void note_damage(const std::string& what);
   void finish();
+  std::string missing_end();
+  std::string short_length();
+  int rate() const { return std::max(info_.sample_rate, 1); }
+  bool is_pcm() const { return info_.codec.rfind("pcm_", 0) == 0; }
   bool counts_exactly() const {
     return std::find(std::begin(kExactContainers), std::end(kExactContainers), info_.container) !=
            std::end(kExactContainers);
   }
 
-  ByteSource& bytes_;
+  ByteSource* bytes_;
+  std::vector<std::unique_ptr<ByteSource>> padded_;  // wrappers around bytes_
+  std::vector<std::byte> tail_;                      // of a pipe: the last bytes read
+  std::optional<std::uint64_t> file_bytes_;          // that the container declares
   std::optional<Error> read_error_;
   std::unique_ptr<AVIOContext, FreeIo> io_;
   std::unique_ptr<AVFormatContext, CloseFormat> format_;
@@ -154,6 +128,11 @@ class LibavDecoder final : public Decoder {
   std::optional<std::uint64_t> declared_frames_;
   std::optional<SampleBlock> first_;
   std::uint64_t frames_ = 0;  // decoded so far
+  std::size_t packet_size_ = 0;
+  std::optional<std::size_t> mp3_frame_;  // bytes that the last packet should have
+  std::optional<double> first_time_;      // timestamp of the first frame, s
+  double gaps_ = 0;                       // s
+  std::string first_gap_;
   std::uint64_t damaged_packets_ = 0;
   std::string damage_;
   bool ended_ = false;
@@ -161,17 +140,22 @@ class LibavDecoder final : public Decoder {
 
 int LibavDecoder::read_bytes(void* self, std::uint8_t* buffer, int size) {
   auto& decoder = *static_cast<LibavDecoder*>(self);
-  auto count = decoder.bytes_.read(
-      {reinterpret_cast<std::byte*>(buffer), static_cast<std::size_t>(std::max(size, 0))});
+  auto* const start = reinterpret_cast<std::byte*>(buffer);
+  auto count = decoder.bytes_->read({start, static_cast<std::size_t>(std::max(size, 0))});
   if (!count) {
     decoder.read_error_ = count.error();
     return AVERROR(EIO);
+  }
+  if (!decoder.bytes_->size()) {
+    auto& tail = decoder.tail_;
+    tail.insert(tail.end(), start, start + *count);
+    if (tail.size() > 4 * kOggPage) tail.erase(tail.begin(), tail.end() - kOggPage);
   }
   return *count == 0 ? AVERROR_EOF : static_cast<int>(*count);
 }
 
 std::int64_t LibavDecoder::seek_bytes(void* self, std::int64_t offset, int whence) {
-  auto& bytes = static_cast<LibavDecoder*>(self)->bytes_;
+  auto& bytes = *static_cast<LibavDecoder*>(self)->bytes_;
   const auto size = static_cast<std::int64_t>(*bytes.size());
   std::int64_t base = 0;
   switch (whence & ~AVSEEK_FORCE) {
@@ -188,16 +172,30 @@ std::int64_t LibavDecoder::seek_bytes(void* self, std::int64_t offset, int whenc
 
 Status LibavDecoder::open(const std::optional<RawFormat>& raw) {
   silence_libav();
-  if (!raw) wav_ = TRY(read_wav_header(bytes_));
+  if (!raw) TRY(read_header());
   TRY(open_container(raw));
   TRY(open_codec());
   note_declared_length();
   return decode_first();
 }
 
+Status LibavDecoder::read_header() {
+  wav_ = TRY(read_wav_header(*bytes_));
+  for (int i = 0; wav_ && wav_->missing_padding && i < kMostPaddings; ++i) {
+    padded_.push_back(with_zero_byte(*bytes_, *wav_->missing_padding));
+    bytes_ = padded_.back().get();
+    wav_ = TRY(read_wav_header(*bytes_));
+  }
+  if (!padded_.empty()) warnings_.emplace_back("the WAV chunks are not padded to even sizes");
+  std::byte head[kHeadBytes];
+  const auto count = TRY(bytes_->peek(0, head));
+  if (!wav_ || !wav_->is_pcm()) file_bytes_ = declared_file_bytes(std::span(head).first(count));
+  return {};
+}
+
 Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
   auto* buffer = static_cast<unsigned char*>(av_malloc(kIoBuffer));
-  const bool seekable = bytes_.size().has_value();
+  const bool seekable = bytes_->size().has_value();
   io_.reset(avio_alloc_context(buffer, kIoBuffer, 0, this, read_bytes, nullptr,
                                seekable ? seek_bytes : nullptr));
   io_->seekable = seekable ? AVIO_SEEKABLE_NORMAL : 0;
@@ -217,7 +215,8 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
   av_dict_free(&options);
   if (error < 0) {  // has freed `format`
     if (read_error_) return unexpected(*read_error_);
-    return unexpected(ErrorCode::bad_audio, av_text(error));
+    return unexpected(ErrorCode::bad_audio, "no audio format is recognised in it", {},
+                      "headerless PCM needs --raw");
   }
   format_.reset(format);
   for (unsigned i = 0; i < format_->nb_streams; ++i) {
@@ -240,7 +239,7 @@ Status LibavDecoder::open_codec() {
   }
   if (index < 0) {
     return unexpected(ErrorCode::bad_audio,
-                      fmt::format("has no audio stream (container {})", info_.container));
+                      fmt::format("no audio stream in it (container {})", info_.container));
   }
   for (unsigned i = 0; i < format_->nb_streams; ++i) {
     if (static_cast<int>(i) != index) format_->streams[i]->discard = AVDISCARD_ALL;
@@ -273,6 +272,8 @@ void LibavDecoder::note_declared_length() {
   std::optional<double> seconds;
   if (stream_->duration != AV_NOPTS_VALUE && stream_->duration > 0) {
     seconds = static_cast<double>(stream_->duration) * av_q2d(stream_->time_base);
+  } else if (format_->nb_streams == 1 && format_->duration != AV_NOPTS_VALUE) {
+    seconds = static_cast<double>(format_->duration) / AV_TIME_BASE;  // of several: the longest's
   }
   if (!seconds || info_.sample_rate <= 0 || *seconds > 1e9) return;
   declared_frames_ = static_cast<std::uint64_t>(std::llround(*seconds * info_.sample_rate));
@@ -295,12 +296,12 @@ Status LibavDecoder::decode_first() {
   } else if (!damage_.empty()) {
     return unexpected(ErrorCode::bad_audio,
                       fmt::format("no {} packet can be decoded: {}", info_.codec, damage_));
-  } else if (info_.codec.rfind("pcm_", 0) != 0) {
+  } else if (!is_pcm()) {
     return unexpected(ErrorCode::bad_audio,
-                      fmt::format("holds no {} samples (container {})", info_.codec, info_.container));
+                      fmt::format("no {} frame in it (container {})", info_.codec, info_.container));
   }
   if (declared_frames_) {
-    info_.declared_seconds = static_cast<double>(*declared_frames_) / std::max(info_.sample_rate, 1);
+    info_.declared_seconds = static_cast<double>(*declared_frames_) / rate();
   }
   return check_format(info_.sample_rate, info_.channels);
 }
@@ -327,8 +328,10 @@ Result<bool> LibavDecoder::decode(SampleBlock& block) {
       note_damage(av_text(error));
     } else if (frame_->nb_samples > 0) {
       auto copied = copy_frame(*frame_, block);
+      const auto timestamp = frame_->best_effort_timestamp;
       av_frame_unref(frame_.get());
       if (!copied) return unexpected(copied.error());
+      note_gap(timestamp);
       frames_ += block.samples.size() / static_cast<std::size_t>(block.channels);
       return true;
     }
@@ -345,37 +348,105 @@ void LibavDecoder::feed() {
     avcodec_send_packet(codec_.get(), nullptr);
     return;
   }
-  if (packet_->stream_index == stream_->index) {
+  if (packet_->stream_index == stream_->index && trim_packet()) {
+    note_packet();
     const int sent = avcodec_send_packet(codec_.get(), packet_.get());
     if (sent < 0 && sent != AVERROR_EOF) note_damage(av_text(sent));
   }
   av_packet_unref(packet_.get());
 }
 
+// PCM: cuts bytes after the last whole sample off the packet. False if nothing is left.
+bool LibavDecoder::trim_packet() {
+  const auto& parameters = *stream_->codecpar;
+  const int frame = av_get_exact_bits_per_sample(parameters.codec_id) / 8 * parameters.ch_layout.nb_channels;
+  if (!is_pcm() || frame == 0 || packet_->size % frame == 0) return true;
+  const int rest = packet_->size % frame;
+  warnings_.push_back(fmt::format("{} bytes after the last whole sample are ignored", rest));
+  av_shrink_packet(packet_.get(), packet_->size - rest);
+  return packet_->size > 0;
+}
+
+void LibavDecoder::note_packet() {
+  if (codec_->codec_id != AV_CODEC_ID_MP3) return;
+  packet_size_ = static_cast<std::size_t>(packet_->size);
+  mp3_frame_ = mp3_frame_bytes({reinterpret_cast<const std::byte*>(packet_->data), packet_size_});
+}
+
+// Notes where timestamps run ahead of the samples: lost packets, or a pause of the recorder.
+void LibavDecoder::note_gap(std::int64_t timestamp) {
+  if (timestamp == AV_NOPTS_VALUE) return;
+  const double time = static_cast<double>(timestamp) * av_q2d(stream_->time_base);
+  const double decoded = static_cast<double>(frames_) / rate();
+  if (!first_time_) first_time_ = time - decoded;
+  const double gap = time - *first_time_ - decoded - gaps_;
+  if (gap < kLengthTolerance) return;
+  if (first_gap_.empty()) first_gap_ = seconds_text(frames_, rate());
+  gaps_ += gap;
+  // These two count samples, so that something is lost; elsewhere a recorder may have paused.
+  if (info_.container == "ogg" || info_.container == "flac") {
+    note_damage(fmt::format("{:.3f} s are missing", gap));
+  }
+}
+
 void LibavDecoder::note_damage(const std::string& what) {
   ++damaged_packets_;
   if (!damage_.empty()) return;
-  damage_ = fmt::format("damaged at {}: {}", seconds_text(frames_, std::max(info_.sample_rate, 1)), what);
+  damage_ = fmt::format("damaged at {}: {}", seconds_text(frames_, rate()), what);
+}
+
+// What says that the end of the file is not there, other than its length; else an empty text.
+std::string LibavDecoder::missing_end() {
+  const auto here = bytes_->size().value_or(bytes_->position());
+  if (file_bytes_ && here < *file_bytes_) {
+    return fmt::format("the file has {} of the {} bytes that its header declares", here, *file_bytes_);
+  }
+  if (mp3_frame_ && packet_size_ < *mp3_frame_) {
+    return fmt::format("the last frame has {} of its {} bytes", packet_size_, *mp3_frame_);
+  }
+  if (info_.container != "ogg") return {};
+  if (bytes_->size()) {
+    tail_.resize(kOggPage);
+    const auto count = bytes_->peek(here - std::min<std::uint64_t>(here, kOggPage), tail_);
+    tail_.resize(count ? *count : 0);
+  }
+  const auto end = ogg_end(tail_);
+  if (end == OggEnd::unmarked) warnings_.emplace_back("the Ogg stream has no end mark: it may be cut");
+  return end == OggEnd::cut ? "the file ends inside an Ogg page" : "";
+}
+
+// How the decoded length falls short of the declared one; else an empty text.
+std::string LibavDecoder::short_length() {
+  if (!declared_frames_) return {};
+  const auto declared = *declared_frames_;
+  const auto heard = static_cast<double>(frames_) + gaps_ * rate();
+  const auto tolerance = counts_exactly() ? 0.0 : kLengthTolerance * rate();
+  if (heard + tolerance < static_cast<double>(declared)) {
+    return fmt::format("the header declares {}", seconds_text(declared, rate()));
+  }
+  if (counts_exactly() && frames_ > declared) {
+    warnings_.push_back(fmt::format("the header declares {}, {} are there and used",
+                                    seconds_text(declared, rate()), seconds_text(frames_, rate())));
+  }
+  return {};
 }
 
 void LibavDecoder::finish() {
   std::string text = damage_;
   if (damaged_packets_ > 1) text += fmt::format(" ({} places)", damaged_packets_);
-  if (declared_frames_) {
-    const auto declared = *declared_frames_;
-    const auto tolerance = counts_exactly() ? 0.0 : kLengthTolerance * info_.sample_rate;
-    if (static_cast<double>(frames_) + tolerance < static_cast<double>(declared)) {
-      if (!text.empty()) text += "; ";
-      text += fmt::format("the audio ends at {}, the header declares {}",
-                          seconds_text(frames_, info_.sample_rate),
-                          seconds_text(declared, info_.sample_rate));
-    } else if (counts_exactly() && frames_ > declared) {
-      warnings_.push_back(fmt::format("the header declares {}, {} are there and used",
-                                      seconds_text(declared, info_.sample_rate),
-                                      seconds_text(frames_, info_.sample_rate)));
-    }
+  auto end = missing_end();
+  const auto length = short_length();
+  if (!end.empty() && !length.empty()) end += "; ";
+  end += length;
+  if (!end.empty()) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("the audio ends at {}: {}", seconds_text(frames_, rate()), end);
   }
   if (!text.empty()) truncated_ = text;
+  if (gaps_ > 0) {
+    warnings_.push_back(fmt::format("the timestamps jump ahead by {:.3f} s in all, first at {}: times "
+                                    "after that are early by as much", gaps_, first_gap_));
+  }
 }
 
 }  // namespace

@@ -50,7 +50,10 @@ class SndfileDecoder final : public Decoder {
     SF_VIRTUAL_IO io{file_size, seek, read, write, tell};
     SF_INFO header{};
     file_.reset(sf_open_virtual(&io, SFM_READ, &header, &bytes));
-    if (!file_) return unexpected(ErrorCode::bad_audio, sf_strerror(nullptr));
+    if (!file_) {
+      const bool foreign = sf_error(nullptr) == SF_ERR_UNRECOGNISED_FORMAT;
+      return unexpected(foreign ? ErrorCode::unsupported : ErrorCode::bad_audio, sf_strerror(nullptr));
+    }
     TRY(check_format(header.samplerate, header.channels));
     info_.container = format_name(header.format & SF_FORMAT_TYPEMASK);
     info_.codec = format_name(header.format & SF_FORMAT_SUBMASK);

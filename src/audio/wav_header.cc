@@ -52,6 +52,16 @@ Result<std::optional<Chunk>> chunk_at(ByteSource& bytes, std::uint64_t offset, b
       Chunk{text(std::span(head).first(4)), Fields(head, big_endian).number(4, 4)});
 }
 
+// Whether a chunk follows an odd one at once, without the padding byte that `offset` allows for.
+Result<bool> is_unpadded(ByteSource& bytes, std::uint64_t offset, bool big_endian) {
+  static constexpr std::string_view kUsual[] = {"fmt ", "data", "LIST", "fact"};
+  const auto is_usual = [](const std::optional<Chunk>& chunk) {
+    return chunk && std::find(std::begin(kUsual), std::end(kUsual), chunk->id) != std::end(kUsual);
+  };
+  if (is_usual(TRY(chunk_at(bytes, offset, big_endian)))) return false;
+  return is_usual(TRY(chunk_at(bytes, offset - 1, big_endian)));
+}
+
 bool is_chunk_id(std::string_view id) {
   return std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isprint(c) != 0; });
 }
@@ -109,7 +119,7 @@ Result<bool> only_chunks_follow(ByteSource& bytes, std::uint64_t offset, bool bi
 
 Unexpected missing(std::string_view chunk, std::uint64_t offset) {
   return unexpected(ErrorCode::bad_audio,
-                    fmt::format("the WAV file has no {} chunk; its chunks end at byte {}", chunk, offset));
+                    fmt::format("the WAV file has no {} chunk: no chunk starts at byte {}", chunk, offset));
 }
 
 }  // namespace
@@ -156,6 +166,10 @@ Result<std::optional<WavHeader>> read_wav_header(ByteSource& bytes) {
       return std::optional<WavHeader>(header);
     }
     offset = body + chunk->size + (chunk->size & 1);
+    if ((chunk->size & 1) != 0 && TRY(is_unpadded(bytes, offset, big_endian))) {
+      header.missing_padding = offset - 1;
+      return std::optional<WavHeader>(header);
+    }
   }
   return missing("data", offset);
 }
