@@ -1,0 +1,22 @@
+// Exit statuses of `oasr`: part of its interface (docs/cli.md).
+#pragma once
+
+#include "oasr/result.h"
+
+namespace oasr::cli {
+
+enum ExitCode : int {
+  kOk = 0,
+  kError = 1,         // the model, the network, the disk, standard output, or a bug
+  kUsage = 2,         // the command line is wrong; nothing was done
+  kSomeFailed = 3,    // of several inputs, some gave no result
+  kAllFailed = 4,     // no input gave a result
+  kTruncated = 5,     // everything was transcribed, but some audio was damaged or ended early
+  kNoText = 6,        // everything was transcribed, but some input has no text
+  kInterrupted = 130  // Ctrl-C (128 + the signal's number)
+};
+
+// The status of a command that ends with `error`.
+int exit_code_of(const Error& error);
+
+}  // namespace oasr::cli

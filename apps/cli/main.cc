@@ -1,0 +1,103 @@
+// `oasr`: speech recognition on the command line.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+#include "oasr/version.h"
+
+namespace oasr::cli {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+int usage_error(const Error& error) {
+  Terminal().error(error);
+  return kUsage;
+}
+
+void add_commands(CLI::App& app, Action& chosen) {
+  app.set_help_all_flag();
+  app.set_version_flag("-V,--version", std::string("oasr ") + version());
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("oasr: error: ") + error.what() + "\n";
+  });
+  app.footer("oasr COMMAND --help describes a command. Exit statuses: docs/cli.md.");
+  add_pull_command(app, chosen);
+  add_doctor_command(app, chosen);
+  auto* version_command = app.add_subcommand("version", "Print the version");
+  version_command->callback([&chosen] {
+    chosen = []() -> int {
+      Terminal terminal;
+      return terminal.print(std::string("oasr ") + version() + "\n") ? kOk : kError;
+    };
+  });
+}
+
+// The subcommand called `name`, or null.
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const auto* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+// An unknown command with the nearest known one.
+Status check_command(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word[0] == '-' || find_command(app, word) != nullptr) return {};
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  const auto meant = nearest(word, names);
+  return unexpected(ErrorCode::invalid_argument, "is not a command", word,
+                    "did you mean: oasr " + (meant ? *meant : "transcribe " + word) + "?");
+}
+
+// CLI11 takes the arguments from the last to the first.
+int parse(CLI::App& app, Arguments arguments) {
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;  // --help and --version are "errors" too
+  }
+  return -1;
+}
+
+int run(Arguments arguments) {
+  CLI::App app("Speech recognition: audio in, text out.", "oasr");
+  Action chosen;
+  add_commands(app, chosen);
+  if (!arguments.empty()) {
+    if (auto known = check_command(app, arguments[0]); !known) return usage_error(known.error());
+    if (const auto* command = find_command(app, arguments[0])) {
+      const Arguments rest(arguments.begin() + 1, arguments.end());
+      auto translated = command->get_name() == "transcribe" ? translate_arguments(rest)
+                                                            : Result<Arguments>(rest);
+      if (!translated) return usage_error(translated.error());
+      if (auto known = check_known_options(*command, *translated); !known) {
+        return usage_error(known.error());
+      }
+      arguments.resize(1);
+      arguments.insert(arguments.end(), translated->begin(), translated->end());
+    }
+  }
+  if (const int status = parse(app, std::move(arguments)); status >= 0) return status;
+  return chosen();
+}
+
+}  // namespace
+}  // namespace oasr::cli
+
+int main(int argc, char** argv) {
+  oasr::cli::install_signal_handlers();
+  try {
+    return oasr::cli::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "oasr: error: %s (this is a bug in oasr: report it)\n", error.what());
+    return oasr::cli::kError;
+  }
+}

@@ -1,0 +1,16 @@
+// Ctrl-C: the first asks the work to stop cleanly, the second kills.
+#pragma once
+
+namespace oasr::cli {
+
+// SIGINT and SIGTERM set a flag, once; after that they have their usual effect. SIGPIPE becomes a
+// write error.
+void install_signal_handlers();
+
+// A signal asked to stop.
+bool interrupted();
+
+// 128 + the signal's number.
+int interrupt_code();
+
+}  // namespace oasr::cli

@@ -1,0 +1,54 @@
+#include "oasr/models.h"
+
+#include "api/guard.h"
+#include "api/pull.h"
+#include "base/env.h"
+#include "base/fs.h"
+
+namespace oasr {
+
+std::vector<CatalogueModel> catalogue() {
+  const auto cache = ModelCache::of_user();
+  std::vector<CatalogueModel> rows;
+  for (const auto& model : builtin_catalogue().models) {
+    CatalogueModel row{model.name, model.aliases, model.parameters_millions, model.multilingual,
+                       model.download_mb, {}, false, {}};
+    for (const auto& source : model.sources) row.sources.push_back(source.kind);
+    if (const auto path = cache.find(model.name)) {
+      row.cached = true;
+      row.path = path->string();
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string default_model() { return builtin_catalogue().default_model; }
+
+std::string cache_folder() { return ModelCache::of_user().root().string(); }
+
+bool in_catalogue(std::string_view name) { return builtin_catalogue().find(name) != nullptr; }
+
+Result<std::string> pull_model(std::string_view name, const PullOptions& options) {
+  return guarded([&]() -> Result<std::string> {
+    const PullEnvironment environment{builtin_catalogue(), ModelCache::of_user(),
+                                      env_flag("OASR_OFFLINE"), false};
+    return TRY(pull(environment, name, options)).string();
+  });
+}
+
+Result<std::string> resolve_model(std::string_view name_or_path) {
+  const auto* model = builtin_catalogue().find(name_or_path);
+  if (model != nullptr) {
+    if (const auto path = ModelCache::of_user().find(model->name)) return path->string();
+    return unexpected(ErrorCode::not_found, "is not in the cache", model->name,
+                      "oasr pull " + model->name);
+  }
+  const std::string path(name_or_path);
+  std::error_code failed;
+  if (fs::exists(path, failed)) return path;
+  return unexpected(ErrorCode::not_found, "is neither a path nor a name of the catalogue", path,
+                    "names: " + builtin_catalogue().names());
+}
+
+}  // namespace oasr
