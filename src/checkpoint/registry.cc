@@ -17,6 +17,14 @@ constexpr std::array kReaders = {
                     .what = "a faster-whisper (CTranslate2) folder with model.bin",
                     .detect = detect_ctranslate2,
                     .read = read_ctranslate2},
+    ContainerReader{.name = "openai",
+                    .what = "OpenAI's .pt file",
+                    .detect = detect_openai,
+                    .read = read_openai},
+    ContainerReader{.name = "ggml",
+                    .what = "whisper.cpp's ggml-*.bin",
+                    .detect = detect_ggml,
+                    .read = read_ggml},
 };
 
 std::string readable() {
