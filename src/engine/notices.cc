@@ -1,0 +1,44 @@
+#include "engine/notices.h"
+
+#include <fmt/format.h>
+
+namespace oasr::engine {
+namespace {
+
+std::string windows(int count) {
+  return count == 1 ? "1 window" : fmt::format("{} windows", count);
+}
+
+}  // namespace
+
+void Notices::silent_window(double start, double end) { silent_.add(start, end - start); }
+void Notices::no_speech_window(double start, double end) { no_speech_.add(start, end - start); }
+
+void Notices::report(Transcript& transcript) const {
+  const auto add = [&](const char* kind, std::string message) {
+    transcript.warnings.push_back({kind, std::move(message)});
+  };
+  if (silent_.count > 0) {
+    add("no_speech", fmt::format("{} without a signal skipped ({:.2f} s, the first at {:.2f} s)",
+                                 windows(silent_.count), silent_.seconds, silent_.first));
+  }
+  if (no_speech_.count > 0) {
+    add("no_speech", fmt::format("{} without speech skipped ({:.2f} s, the first at {:.2f} s)",
+                                 windows(no_speech_.count), no_speech_.seconds, no_speech_.first));
+  }
+  if (token_limit_.count > 0) {
+    add("token_limit",
+        fmt::format("{} reached the token limit, the first at {:.2f} s: text may be cut",
+                    windows(token_limit_.count), token_limit_.first));
+  }
+  if (exhausted_.count > 0) {
+    add("fallback_exhausted",
+        fmt::format(
+            "{} failed the thresholds at every temperature, the first at {:.2f} s: the text "
+            "of the last one is kept",
+            windows(exhausted_.count), exhausted_.first));
+  }
+  if (transcript.text.empty()) add("empty_result", "the recording gave no text");
+}
+
+}  // namespace oasr::engine

@@ -1,0 +1,294 @@
+#include "engine/recording.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/hallucination.h"
+#include "engine/language.h"
+#include "engine/level_meter.h"
+#include "engine/unicode.h"
+#include "engine/word_times.h"
+#include "features/log_mel.h"
+
+namespace oasr::engine {
+
+Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
+                     models::AedState& state)
+    : plan_(plan),
+      audio_(audio),
+      callbacks_(callbacks),
+      state_(state),
+      context_(plan),
+      language_(plan.language),
+      mel_(static_cast<std::size_t>(plan.model->n_mels() * plan.model->window_frames())) {}
+
+void Recording::advance() {
+  if (over() || (search_ && !search_->done())) return;
+  auto status = go_on();
+  if (!status) fail(std::move(status).error());
+}
+
+void Recording::fail(Error error) {
+  end_attempt();
+  if (window_) state_.release(*std::exchange(window_, std::nullopt));
+  result_ = unexpected(std::move(error));
+}
+
+Status Recording::go_on() {
+  if (search_) finish_attempt();
+  if (!windows_) TRY(open());
+  while (!search_ && !over()) TRY(next_window());
+  return {};
+}
+
+Status Recording::open() {
+  const int n_mels = plan_.model->n_mels();
+  windows_ = plan_.options.single_window
+                 ? TRY(open_clip_window(audio_, n_mels))
+                 : TRY(open_mel_windows(audio_, n_mels, callbacks_.cancelled));
+  // The reference detects the language at the start of the recording, whatever the clips are.
+  if (!language_ && plan_.clips.front().first > 0) {
+    const int frames = TRY(windows_->load(0));
+    if (frames > 0 && !(plan_.options.silence_dbfs &&
+                        is_silent(windows_->levels(frames), *plan_.options.silence_dbfs))) {
+      encode(frames, true);
+      TRY(find_language(kWhisperFrames));
+      state_.release(*std::exchange(window_, std::nullopt));
+    }
+  }
+  seek_ = plan_.clips.front().first;
+  return {};
+}
+
+// Starts the next window that may hold speech, or finishes.
+Status Recording::next_window() {
+  if (clip_ == plan_.clips.size()) {
+    finish();
+    return {};
+  }
+  const auto [clip_start, clip_end] = plan_.clips[clip_];
+  seek_ = std::max(seek_, clip_start);
+  if (clip_end >= 0 && seek_ >= clip_end) {
+    ++clip_;
+    return {};
+  }
+  int frames = TRY(windows_->load(seek_));
+  if (clip_end >= 0) frames = static_cast<int>(std::min<std::int64_t>(frames, clip_end - seek_));
+  if (frames == 0) {
+    finish();
+    return {};
+  }
+  const auto& floor = plan_.options.silence_dbfs;
+  if (floor && is_silent(windows_->levels(frames), *floor)) {
+    notices_.silent_window(seconds_at(seek_), seconds_at(seek_ + frames));
+    go_to(seek_ + frames);
+    return {};
+  }
+  return start_window(frames);
+}
+
+void Recording::encode(int frames, bool with_silence) {
+  with_silence ? windows_->mel_with_silence(frames, mel_) : windows_->mel(frames, mel_);
+  window_ = state_.encode(mel_);
+}
+
+Status Recording::start_window(int frames) {
+  frames_ = frames;
+  encode(frames, false);
+  if (!language_) TRY(find_language(frames));
+  ++decoded_windows_;
+  start_attempt(0);
+  return {};
+}
+
+// Detects in the encoded window. A short window is padded differently by the reference for this;
+// another encoder pass is spent on that only where the language is in doubt.
+Status Recording::find_language(int frames) {
+  constexpr double kDoubt = 0.5;
+  auto detected = detect_language(state_, *window_, *plan_.model);
+  if (detected.probability < kDoubt && frames < kWhisperFrames && !plan_.options.single_window) {
+    state_.release(*window_);
+    encode(frames, true);
+    detected = detect_language(state_, *window_, *plan_.model);
+    state_.release(*window_);
+    encode(frames, false);
+  }
+  language_ = detected.code;
+  transcript_.language_probability = detected.probability;
+  return {};
+}
+
+void Recording::start_attempt(int attempt) {
+  attempt_ = attempt;
+  const models::AedTokens& ids = plan_.model->tokens();
+  decode::SearchStart start;
+  if (const auto earlier = context_.tokens(); !earlier.empty()) {
+    start.prompt.push_back(ids.sot_prev);
+    start.prompt.insert(start.prompt.end(), earlier.begin(), earlier.end());
+  }
+  start.probe_index = static_cast<int>(start.prompt.size());
+  start.probe_token = ids.no_speech;
+  const auto append = [&](const std::vector<TokenId>& tokens) {
+    start.prompt.insert(start.prompt.end(), tokens.begin(), tokens.end());
+  };
+  append(plan_.start_sequence(*language_));
+  if (!plan_.options.timestamps) start.prompt.push_back(ids.no_timestamps);
+  if (decoded_windows_ == 1) append(plan_.prefix);
+  start.eot = ids.eot;
+  start.timestamp_begin = ids.timestamp_begin;
+
+  auto options = plan_.search(attempt);
+  // The last token is chosen, but not fed.
+  const int room = plan_.model->context_size() + 1 - static_cast<int>(start.prompt.size());
+  options.max_new_tokens = std::min(options.max_new_tokens, room);
+  options.random.window = decoded_windows_ - 1;
+  for (int i = 0; i < decode::rows_needed(options); ++i) rows_.push_back(state_.open_row(*window_));
+  search_ = decode::make_search(std::move(start), options, plan_.rules, rows_);
+}
+
+void Recording::end_attempt() {
+  for (const decode::RowId row : rows_) state_.close_row(row);
+  rows_.clear();
+  search_.reset();
+}
+
+Recording::Attempt Recording::judge() const {
+  const TranscribeOptions& options = plan_.options;
+  Attempt attempt;
+  attempt.hypotheses = search_->results();
+  const decode::Hypothesis& best = attempt.hypotheses.front();
+  DecodedWindow& decoded = attempt.decoded;
+  decoded.tokens = best.tokens;
+  decoded.temperature = options.temperatures[static_cast<std::size_t>(attempt_)];
+  decoded.avg_logprob = best.avg_logprob;
+  decoded.no_speech_prob = search_->probe_probability();
+  decoded.compression_ratio =
+      compression_ratio(to_valid_utf8(plan_.model->tokenizer().decode(decoded.tokens)));
+
+  const auto& threshold = options.logprob_threshold;
+  const bool unlikely = threshold && decoded.avg_logprob < *threshold;
+  const bool likely = threshold && decoded.avg_logprob > *threshold;
+  const bool no_speech =
+      options.no_speech_threshold && decoded.no_speech_prob > *options.no_speech_threshold;
+  const bool repetitive = options.compression_ratio_threshold &&
+                          decoded.compression_ratio > *options.compression_ratio_threshold;
+  attempt.failed = (repetitive || unlikely) && !(no_speech && unlikely);
+  attempt.silent = no_speech && !likely;
+  return attempt;
+}
+
+void Recording::finish_attempt() {
+  const Attempt attempt = judge();
+  end_attempt();
+  if (attempt.failed) {
+    if (attempt_ + 1 < static_cast<int>(plan_.options.temperatures.size())) {
+      start_attempt(attempt_ + 1);
+      return;
+    }
+    if (!attempt.silent) notices_.fallback_exhausted(seconds_at(seek_));
+  }
+  accept(attempt);
+  if (window_) state_.release(*std::exchange(window_, std::nullopt));
+}
+
+void Recording::accept(const Attempt& attempt) {
+  if (attempt.silent) {
+    notices_.no_speech_window(seconds_at(seek_), seconds_at(seek_ + frames_));
+    go_to(seek_ + frames_);
+    return;
+  }
+  if (!attempt.hypotheses.front().ended) notices_.token_limit(seconds_at(seek_));
+  keep_alternatives(attempt);
+  auto window =
+      split_segments(attempt.decoded, seek_, frames_, *plan_.model, plan_.options.single_window);
+  bool keep = true;
+  if (plan_.options.word_timestamps) {
+    time_words(window);
+    const WindowPlace place{seek_, frames_, windows_->total_frames(), last_speech_};
+    if (!plan_.options.single_window) seek_to_last_word(window, place);
+    if (const auto& threshold = plan_.options.hallucination_silence_threshold) {
+      keep = skip_hallucinations(window, place, *threshold);
+    }
+    if (const auto end = speech_end(window.segments); keep && end) last_speech_ = *end;
+  }
+  if (keep) emit(window.segments, attempt.decoded.temperature);
+  go_to(window.seek > seek_ ? window.seek : seek_ + frames_);
+}
+
+void Recording::time_words(WindowSegments& window) {
+  const TokenId eot = plan_.model->tokens().eot;
+  std::vector<TokenId> tokens;
+  for (const Segment& segment : window.segments) {
+    const auto text = text_tokens(segment.tokens, eot);
+    tokens.insert(tokens.end(), text.begin(), text.end());
+  }
+  auto words = align_words(state_, *window_, *plan_.model, plan_.start_sequence(*language_), tokens,
+                           frames_, *language_);
+  set_words(window.segments, std::move(words), eot, seconds_at(seek_), last_speech_,
+            plan_.options.prepend_punctuations, plan_.options.append_punctuations);
+}
+
+// Hands the segments that hold text out, and remembers their tokens as the next window's prompt.
+void Recording::emit(std::vector<Segment>& segments, double temperature) {
+  const Tokenizer& tokenizer = plan_.model->tokenizer();
+  for (Segment& segment : segments) {
+    if (segment.start == segment.end || strip(segment.text).empty()) continue;
+    context_.append(segment.tokens);
+    text_ += tokenizer.decode(text_tokens(segment.tokens, plan_.model->tokens().eot));
+    segment.id = static_cast<int>(transcript_.segments.size());
+    transcript_.segments.push_back(std::move(segment));
+    if (callbacks_.segment) callbacks_.segment(transcript_.segments.back());
+  }
+  // A text that took a high temperature is no good example to go on from.
+  if (!plan_.options.condition_on_previous_text || temperature > 0.5) context_.reset();
+}
+
+void Recording::keep_alternatives(const Attempt& attempt) {
+  transcript_.alternatives.clear();
+  if (plan_.options.n_best == 1 || decoded_windows_ > 1) return;
+  for (const auto& hypothesis : attempt.hypotheses) {
+    if (transcript_.alternatives.size() == static_cast<std::size_t>(plan_.options.n_best)) break;
+    const auto text = text_tokens(hypothesis.tokens, plan_.model->tokens().eot);
+    transcript_.alternatives.push_back({to_valid_utf8(plan_.model->tokenizer().decode(text)),
+                                        hypothesis.tokens, hypothesis.avg_logprob});
+  }
+}
+
+void Recording::go_to(std::int64_t seek) {
+  seek_ = seek;
+  report_progress();
+}
+
+void Recording::report_progress() const {
+  if (!callbacks_.progress) return;
+  const auto total = windows_->total_frames();
+  const std::int64_t done = total ? std::min(seek_, *total) : seek_;
+  callbacks_.progress(seconds_at(done),
+                      total ? seconds_at(*total) : audio_.info().declared_seconds.value_or(0));
+}
+
+void Recording::finish() {
+  transcript_.text = to_valid_utf8(text_);
+  transcript_.language = language_.value_or("");
+  transcript_.duration = static_cast<double>(windows_->samples()) / kWhisperSampleRate;
+  transcript_.seed = plan_.options.seed;
+  auto& warnings = transcript_.warnings;
+  if (const auto& truncated = audio_.truncated()) {
+    transcript_.truncated = true;
+    warnings.push_back({"truncated_audio", *truncated});
+  }
+  for (const std::string& warning : audio_.warnings()) warnings.push_back({"audio", warning});
+  if (!windows_->exact_maximum()) {
+    warnings.push_back({"running_maximum",
+                        "a stream is normalised by its loudest part so far: the text may differ "
+                        "from that of the same recording as a file"});
+  }
+  notices_.report(transcript_);
+  if (plan_.options.n_best > 1 && decoded_windows_ > 1) {
+    warnings.push_back({"no_alternatives", "the recording has more than one window: no n-best"});
+  }
+  result_ = std::move(transcript_);
+}
+
+}  // namespace oasr::engine

@@ -1,0 +1,98 @@
+// One recording on its way through the decoder, as a state machine.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audio/audio_source.h"
+#include "decode/search.h"
+#include "engine/notices.h"
+#include "engine/plan.h"
+#include "engine/prompt_context.h"
+#include "engine/segments.h"
+#include "engine/window_source.h"
+#include "oasr/transcript.h"
+
+namespace oasr::engine {
+
+// Walks through the windows of a recording: skips silence, encodes, detects the language, decodes
+// with fallback, and turns tokens into segments and the next window's place, as transcribe() of
+// openai-whisper 20250625 does. Wants one search stepped at a time; everything else it does itself.
+class Recording {
+ public:
+  // All must outlive the recording; `callbacks` are called from advance().
+  Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
+            models::AedState& state);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // Goes on until a search waits for logits or the recording is over. At most one encoder pass of
+  // a new window, or a few for the language.
+  void advance();
+
+  // The search to step next; null when the recording is over.
+  decode::Search* search() { return search_.get(); }
+  bool over() const { return result_.has_value(); }
+
+  // Ends the recording with an error and gives its rows and window back.
+  void fail(Error error);
+
+  // When over, once.
+  Result<Transcript> take_result() { return std::move(*result_); }
+
+  // Seconds of audio that are decoded.
+  double seconds_done() const { return seconds_at(seek_); }
+
+ private:
+  struct Attempt {
+    DecodedWindow decoded;
+    std::vector<decode::Hypothesis> hypotheses;
+    bool failed = false;  // the thresholds ask for a higher temperature
+    bool silent = false;  // nothing is said, by no-speech and log-probability
+  };
+
+  Status go_on();
+  Status open();
+  Status next_window();
+  Status start_window(int frames);
+  Status find_language(int frames);
+  void encode(int frames, bool with_silence);
+  void start_attempt(int attempt);
+  void end_attempt();
+  Attempt judge() const;
+  void finish_attempt();
+  void accept(const Attempt& attempt);
+  void time_words(WindowSegments& window);
+  void emit(std::vector<Segment>& segments, double temperature);
+  void keep_alternatives(const Attempt& attempt);
+  void go_to(std::int64_t seek);
+  void finish();
+  void report_progress() const;
+
+  const Plan& plan_;
+  AudioSource& audio_;
+  const Callbacks& callbacks_;
+  models::AedState& state_;
+  std::unique_ptr<WindowSource> windows_;
+  PromptContext context_;
+  Notices notices_;
+  Transcript transcript_;
+  std::string text_;  // bytes of all segments
+  std::optional<Result<Transcript>> result_;
+
+  std::size_t clip_ = 0;
+  std::int64_t seek_ = 0;  // frame of the window
+  int frames_ = 0;         // of the window, within recording and clip
+  std::uint32_t decoded_windows_ = 0;
+  double last_speech_ = 0;  // end of the last word, seconds
+  std::optional<std::string> language_;
+  std::vector<float> mel_;
+  std::optional<models::WindowId> window_;
+  std::vector<decode::RowId> rows_;
+  std::unique_ptr<decode::Search> search_;
+  int attempt_ = 0;
+};
+
+}  // namespace oasr::engine
