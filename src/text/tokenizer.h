@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,10 +11,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/token_id.h"
+#include "text/utf8.h"
 
 namespace oasr {
-
-using TokenId = std::int32_t;
 
 // What a checkpoint holds of a tokenizer, before it is built. Exactly one way is used; the
 // checkpoint reader fills it, the text module builds from it.
@@ -23,10 +22,12 @@ struct TokenizerSource {
   // "tokenizer_json", "vocab_merges", "ranks" (bytes in rank order, tiktoken, ggml),
   // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet), "none"
   std::string kind = "none";
-  std::string tokenizer_json;                        // file texts
-  std::string vocab_json, merges_txt, added_tokens_json;
-  std::vector<std::string> tokens;                   // ranks or vocabulary, by id
-  std::string origin;                                // "tokenizer.json", for reports
+  std::string tokenizer_json;  // file texts
+  std::string vocab_json, merges_txt;
+  std::string added_tokens_json;    // of vocab_merges, and more tokens for tokenizer_json; or empty
+  std::vector<std::string> tokens;  // ranks or vocabulary, by id
+  std::string pattern;              // the pre-tokenizer's where the source has none; empty: GPT-2's
+  std::string origin;               // "tokenizer.json", for reports
 };
 
 class Tokenizer {
@@ -44,9 +45,10 @@ class Tokenizer {
   // The bytes of one token; special tokens by their text ("<|en|>").
   virtual std::string token_bytes(TokenId id) const = 0;
 
-  // A token by its exact text, special ones included: "<|transcribe|>" -> 50359.
+  // A token by its exact bytes, special ones included: "<|transcribe|>" -> 50359.
   virtual std::optional<TokenId> id_of(std::string_view text) const = 0;
 
+  // Tokens that are no text: those that the source declares special, and all of the form <|…|>.
   virtual bool is_special(TokenId id) const = 0;
 
   // Ids are in [0, size()).
@@ -56,36 +58,28 @@ class Tokenizer {
   virtual const std::vector<std::pair<std::string, TokenId>>& special_tokens() const = 0;
 };
 
-// Builds from a source. For "ranks" and "vocabulary" without special tokens, the caller (the
-// architecture) passes them in id order after the last rank.
+// Builds from a source. `special_tokens` are the architecture's names of ids: of tokens that the
+// source lacks (ranks have none, a tokenizer.json may lack the timestamps), or second names of
+// special tokens that it has ("<|nospeech|>" for "<|nocaptions|>"); giving a name to an ordinary
+// token is an error. Hostile sources cost memory in proportion to their size.
+// Not supported: tokenizers other than byte-level BPE. A normaliser NFC is taken as promised by
+// the caller: encode() does not normalise.
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(
     const TokenizerSource& source,
     std::span<const std::pair<std::string, TokenId>> special_tokens = {});
 
-// Whisper's special tokens in id order for a vocabulary of `size` (51864, 51865, 51866, …), first
-// id 50256 (English) or 50257 (multilingual): <|endoftext|>, <|startoftranscript|>, languages,
+// Whisper's special tokens in id order for a vocabulary of `vocabulary_size`: 51864 is English,
+// with the first id 50256; larger ones are multilingual, first id 50257, with 99 languages in
+// 51865 and one more from 51866 on: <|endoftext|>, <|startoftranscript|>, languages,
 // <|translate|>, <|transcribe|>, <|startoflm|>, <|startofprev|>, <|nospeech|>, <|notimestamps|>,
-// <|0.00|> … <|30.00|>.
+// <|0.00|> … <|30.00|>. None for smaller sizes.
 std::vector<std::pair<std::string, TokenId>> whisper_special_tokens(int vocabulary_size);
 
-// Whisper's language code to English name ("de" -> "german"), in id order; and the aliases that
-// its command line takes ("castilian" -> "es").
+// Whisper's 100 language codes and English names ({"de", "german"}), in id order.
 std::span<const std::pair<std::string_view, std::string_view>> whisper_languages();
+
+// The code of a language given by code, English name or one of the aliases of Whisper's command
+// line ("German" -> "de", "castilian" -> "es"), in any case.
 std::optional<std::string> whisper_language_code(std::string_view code_or_name);
-
-// Joins token bytes into valid UTF-8: holds back an unfinished character until it is complete.
-class Utf8Stream {
- public:
-  // Complete characters so far; ill-formed sequences become U+FFFD.
-  std::string push(std::string_view bytes);
-  // What is left, an unfinished character as U+FFFD.
-  std::string finish();
-
- private:
-  std::string pending_;
-};
-
-// `bytes` with ill-formed sequences replaced by U+FFFD (one per maximal subpart).
-std::string to_valid_utf8(std::string_view bytes);
 
 }  // namespace oasr
