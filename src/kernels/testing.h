@@ -36,6 +36,16 @@ inline std::int64_t first_difference(std::span<const float> a, std::span<const f
   return -1;
 }
 
+// The rows of a lane table that this processor can run.
+template <class Lane>
+std::vector<Lane> runnable(std::span<const Lane> lanes) {
+  std::vector<Lane> rows;
+  for (const Lane& lane : lanes) {
+    if (lane.isa <= detected_isa()) rows.push_back(lane);
+  }
+  return rows;
+}
+
 inline PackedWeight pack_rows(std::span<const float> rows, std::int64_t n, std::int64_t k, DType storage) {
   return PackedWeight::pack(n, k, storage, [&](std::int64_t row, std::span<float> out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = rows[static_cast<std::size_t>(row * k) + i];

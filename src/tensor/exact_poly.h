@@ -41,34 +41,35 @@ inline V exp(V x) {
   return Ops::unless_at_most(y, x, Ops::set(kExpGreatest), Ops::add(x, Ops::set(__builtin_inff())));
 }
 
-// With a = |x|: the upper tail h(a) = 1 - Φ(a) = exp(q(a) - a² / 2), where q is smooth (minimax,
-// absolute error weighted by the tail), and x Φ(x) = max(x, 0) - a h(a). The square is split into
-// two floats, so that the exponential keeps its relative precision.
+// With a = |x|: twice the upper tail, h(a) = 2 (1 - Φ(a)) = exp(a q(a) - a² / 2), where q is smooth
+// (minimax, absolute error weighted by the tail), and x Φ(x) = max(x, 0) - (a / 2) h(a). The square
+// is split into two floats, so that the exponential keeps its relative precision.
 template <class Ops, class V>
 inline V gelu(V x) {
   const V a = Ops::min(Ops::set(14.0f), Ops::max(x, Ops::sub(Ops::set(0.0f), x)));
-  V q = Ops::set(0x1.28aac4p-31f);
-  q = Ops::fma(q, a, Ops::set(-0x1.d89ad4p-26f));
-  q = Ops::fma(q, a, Ops::set(0x1.38fc00p-21f));
-  q = Ops::fma(q, a, Ops::set(-0x1.c399aep-18f));
-  q = Ops::fma(q, a, Ops::set(0x1.7ec322p-15f));
-  q = Ops::fma(q, a, Ops::set(-0x1.562ff4p-13f));
-  q = Ops::fma(q, a, Ops::set(-0x1.302384p-14f));
-  q = Ops::fma(q, a, Ops::set(0x1.4209e2p-8f));
-  q = Ops::fma(q, a, Ops::set(-0x1.2a6126p-5f));
-  q = Ops::fma(q, a, Ops::set(0x1.742950p-3f));
-  q = Ops::fma(q, a, Ops::set(-0x1.9884d2p-1f));
-  q = Ops::fma(q, a, Ops::set(-0x1.62e42ep-1f));
-  const V half = Ops::mul(a, Ops::set(-0.5f));
-  const V square = Ops::mul(half, a);
-  const V rest = Ops::add(q, Ops::fma(half, a, Ops::sub(Ops::set(0.0f), square)));
+  V q = Ops::set(-0x1.c9045ep-35f);
+  q = Ops::fma(q, a, Ops::set(0x1.a9d59cp-29f));
+  q = Ops::fma(q, a, Ops::set(-0x1.5509aap-24f));
+  q = Ops::fma(q, a, Ops::set(0x1.361704p-20f));
+  q = Ops::fma(q, a, Ops::set(-0x1.624a6ep-17f));
+  q = Ops::fma(q, a, Ops::set(0x1.04079ap-14f));
+  q = Ops::fma(q, a, Ops::set(-0x1.b59c8ap-13f));
+  q = Ops::fma(q, a, Ops::set(0x1.3622c8p-17f));
+  q = Ops::fma(q, a, Ops::set(0x1.3c0278p-8f));
+  q = Ops::fma(q, a, Ops::set(-0x1.29e1fcp-5f));
+  q = Ops::fma(q, a, Ops::set(0x1.741e66p-3f));
+  q = Ops::fma(q, a, Ops::set(-0x1.988472p-1f));
+  const V minus_half = Ops::mul(a, Ops::set(-0.5f));
+  const V square = Ops::mul(minus_half, a);
+  const V lost = Ops::fma(minus_half, a, Ops::sub(Ops::set(0.0f), square));
+  const V rest = Ops::fma(q, a, lost);
   const V exponent = Ops::add(square, rest);
   const V t = Ops::fma(exponent, Ops::set(kLog2E), Ops::set(kRound));
   const V n = Ops::sub(t, Ops::set(kRound));
   V r = Ops::fma(n, Ops::set(-kLn2High), square);
   r = Ops::add(Ops::fma(n, Ops::set(-kLn2Low), r), rest);
   const V h = Ops::zero_if_less(exp_scaled<Ops>(t, r), exponent, Ops::set(kExpLeast));
-  return Ops::fma(half, Ops::add(h, h), Ops::max(Ops::set(0.0f), x));
+  return Ops::fma(minus_half, h, Ops::max(Ops::set(0.0f), x));
 }
 
 }  // namespace oasr::exact

@@ -1,10 +1,41 @@
-#include "kernels/attention/op.h"
+#include <algorithm>
+
+#include "kernels/attention/layout.h"
+#include "kernels/lane_choice.h"
 
 namespace oasr::kernels {
+namespace {
+
+// Queries of an item: enough to use a panel of keys several times while it is in the first-level
+// cache, few enough that their numerators stay in the second.
+constexpr std::int64_t kItemQueries = 48;
+
+}  // namespace
+
+const AttentionLane& attention_lane(Isa isa) { return choose_lane(attention_lanes(), isa); }
+
+std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
+  return queries * (score_stride(kv.length) + kOutStride + 1);
+}
 
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
-  context.pool->parallel_for(static_cast<std::int64_t>(sequences.size()), [&](std::int64_t i, int) {
-    attention_reference(sequences[static_cast<std::size_t>(i)]);
+  const auto run = attention_lane(context.isa).run;
+  // Items of all sequences are numbered one after the other: head after head, block after block.
+  // A sequence is found again by a walk: there are few, and an item is long.
+  const auto blocks = [](const AttentionArgs& a) { return (a.queries + kItemQueries - 1) / kItemQueries; };
+  std::int64_t items = 0;
+  for (const AttentionArgs& a : sequences) {
+    CHECK(a.kv->length >= (a.causal ? a.queries : 1), "every query sees a position");
+  }
+  for (const AttentionArgs& a : sequences) items += a.kv->heads * blocks(a);
+  context.pool->parallel_for(items, [&](std::int64_t item, int thread) {
+    const AttentionArgs* a = sequences.data();
+    for (; item >= a->kv->heads * blocks(*a); ++a) item -= a->kv->heads * blocks(*a);
+    const std::int64_t q0 = item % blocks(*a) * kItemQueries;
+    const std::int64_t q1 = std::min(a->queries, q0 + kItemQueries);
+    const auto floats = static_cast<std::size_t>(attention_scratch(q1 - q0, *a->kv));
+    const auto scratch = context.pool->scratch(thread, floats * sizeof(float));
+    run(*a, item / blocks(*a), q0, q1, reinterpret_cast<float*>(scratch.data()));
   });
 }
 

@@ -18,7 +18,7 @@ void check_storage(DType storage) {
 std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage) {
   check_storage(storage);
   CHECK(heads > 0 && head_dim > 0 && head_dim % 8 == 0 && capacity >= 0, "the geometry of a cache");
-  return static_cast<std::size_t>(KvLayout(head_dim, capacity).keys(heads)) * dtype_size(storage);
+  return static_cast<std::size_t>(KvLayout(head_dim, capacity).keys(heads)) * dtype_size(storage) + kOverrun;
 }
 
 void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,

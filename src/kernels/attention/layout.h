@@ -12,6 +12,18 @@ namespace oasr::kernels {
 
 inline constexpr std::int64_t kKeys = 16;
 
+// The lanes may read this many bytes past the end of the last values, into columns that they drop.
+inline constexpr std::size_t kOverrun = 256;
+
+// Columns of the weighted sums that a lane computes at once, at most.
+inline constexpr std::int64_t kOutStride = 64;
+
+// Floats of a row of scores: whole panels, and an odd number of cache lines (so that the rows of a
+// tile do not compete for the same sets of a cache).
+inline std::int64_t score_stride(std::int64_t length) {
+  return ((length + kKeys - 1) / kKeys | 1) * kKeys;
+}
+
 struct KvLayout {
   explicit KvLayout(const KvCache& cache)
       : KvLayout(cache.head_dim, cache.capacity) {}

@@ -50,6 +50,19 @@ struct AttentionArgs {
 // Runs all sequences on context.pool. No allocation after the first call with the longest cache.
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences);
 
+// A row of the lane table: one instruction set's code for queries [q0, q1) of one head.
+// scratch: attention_scratch(q1 - q0, *args.kv) floats, aligned to 64 bytes.
+struct AttentionLane {
+  std::string_view name;  // "avx512"
+  Isa isa;
+  void (*run)(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
+              float* scratch);
+};
+std::span<const AttentionLane> attention_lanes();
+// The lane that attention() uses for an Isa: the highest with lane.isa <= isa.
+const AttentionLane& attention_lane(Isa isa);
+std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv);
+
 // The definition: plain loops, single thread.
 void attention_reference(const AttentionArgs& args);
 

@@ -70,7 +70,7 @@ class LinearLaneOf {
       tile.zero();
       tile.multiply(args.x + m * args.ldx, args.ldx, weight + panel * size + v * S::kWidth, kPanel,
                     size, k);
-      tile.store(sums + v * S::kWidth, kPanels * kPanel);
+      tile.store(sums + v * S::kWidth, kPanels * kPanel, kPanel);
     }
     for (int p = 0; p < kPanels; ++p) {
       finish(args, sums + p * kPanel, kPanels * kPanel, m, m + kRows, panel + p);

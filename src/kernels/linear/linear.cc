@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/check.h"
+#include "kernels/lane_choice.h"
 #include "kernels/linear/op.h"
 
 namespace oasr::kernels {
@@ -22,21 +22,14 @@ Split split(std::int64_t m, std::int64_t k, std::int64_t panels, int threads) {
   const auto groups = [](std::int64_t p) { return (p + kGroup - 1) / kGroup * kGroup; };
   const std::int64_t rows = std::min(m, kRows);
   const std::int64_t panel_work = rows * k * PackedWeight::kPanel;
-  if (m > kRows) return {rows, std::min(panels, groups(kItem / panel_work))};
+  if (m > kRows) return {rows, std::min(panels, groups(std::max(std::int64_t{1}, kItem / panel_work)))};
   const std::int64_t even = (panels + 4 * threads - 1) / (4 * threads);
   return {m, std::min(panels, groups(std::max({even, kLeast / panel_work, std::int64_t{1}})))};
 }
 
 }  // namespace
 
-const LinearLane& linear_lane(Isa isa) {
-  const LinearLane* best = nullptr;
-  for (const LinearLane& lane : linear_lanes()) {
-    if (lane.isa <= isa) best = &lane;
-  }
-  CHECK(best != nullptr, "a scalar lane");
-  return *best;
-}
+const LinearLane& linear_lane(Isa isa) { return choose_lane(linear_lanes(), isa); }
 
 void linear(ExecContext& context, const LinearArgs& args) {
   const auto run = linear_lane(context.isa).run;

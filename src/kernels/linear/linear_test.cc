@@ -11,14 +11,6 @@ namespace {
 
 constexpr DType kStorages[] = {DType::f32, DType::f16, DType::bf16};
 
-std::vector<LinearLane> runnable_lanes() {
-  std::vector<LinearLane> lanes;
-  for (const LinearLane& lane : linear_lanes()) {
-    if (lane.isa <= detected_isa()) lanes.push_back(lane);
-  }
-  return lanes;
-}
-
 // A problem with its memory; rows have gaps, so that a write or read out of place is seen.
 struct Case {
   Case(std::int64_t m, std::int64_t n, std::int64_t k, DType storage, unsigned seed, bool epilogue)
@@ -65,7 +57,7 @@ TEST(LinearLanes, EqualTheReferenceOnRaggedShapes) {
         ++seed;
         Case test(m, n, k, storage, seed, seed % 2 == 0);
         const auto expected = test.reference();
-        for (const LinearLane& lane : runnable_lanes()) {
+        for (const LinearLane& lane : runnable(linear_lanes())) {
           EXPECT_EQ(first_difference(test.run(lane), expected), -1)
               << lane.name << " m " << m << " n " << n << " k " << k << " " << dtype_name(storage);
         }
@@ -80,7 +72,7 @@ TEST(LinearLanes, EqualTheReferenceOnTheModelsShapes) {
     for (const DType storage : kStorages) {
       Case test(m, n, k, storage, static_cast<unsigned>(n + k), true);
       const auto expected = test.reference();
-      for (const LinearLane& lane : runnable_lanes()) {
+      for (const LinearLane& lane : runnable(linear_lanes())) {
         EXPECT_EQ(first_difference(test.run(lane), expected), -1)
             << lane.name << " m " << m << " n " << n << " k " << k << " " << dtype_name(storage);
       }
@@ -91,7 +83,7 @@ TEST(LinearLanes, EqualTheReferenceOnTheModelsShapes) {
 TEST(LinearLanes, EqualTheReferenceForEverySplit) {
   Case test(19, 200, 70, DType::f16, 5, true);
   const auto expected = test.reference();
-  for (const LinearLane& lane : runnable_lanes()) {
+  for (const LinearLane& lane : runnable(linear_lanes())) {
     for (std::int64_t m = 0; m <= 19; ++m) {
       for (std::int64_t p = 0; p <= 7; ++p) {
         std::fill(test.y.begin(), test.y.end(), 77.0f);
@@ -111,7 +103,7 @@ TEST(Linear, EqualsTheReferenceForAnyNumberOfThreads) {
     for (const std::int64_t m : {1, 5, 40, 120, 121, 300}) {
       Case test(m, 333, 130, DType::bf16, static_cast<unsigned>(m), true);
       const auto expected = test.reference();
-      for (const LinearLane& lane : runnable_lanes()) {
+      for (const LinearLane& lane : runnable(linear_lanes())) {
         ExecContext context{&pool, lane.isa};
         std::fill(test.y.begin(), test.y.end(), 77.0f);
         linear(context, test.args());
@@ -141,7 +133,7 @@ TEST(LinearLanes, PassNanInfinityHugeAndTinyValuesLikeTheReference) {
       }
       test.weight = pack_rows(rows, 40, 30, DType::f32);
       const auto expected = test.reference();
-      for (const LinearLane& lane : runnable_lanes()) {
+      for (const LinearLane& lane : runnable(linear_lanes())) {
         EXPECT_EQ(first_difference(test.run(lane), expected), -1) << lane.name << " m " << m;
       }
     }
@@ -150,7 +142,7 @@ TEST(LinearLanes, PassNanInfinityHugeAndTinyValuesLikeTheReference) {
 
 TEST(LinearLanes, KeepARowsBitsWhateverItsNeighbours) {
   Case test(140, 64, 512, DType::f16, 21, true);
-  for (const LinearLane& lane : runnable_lanes()) {
+  for (const LinearLane& lane : runnable(linear_lanes())) {
     const auto together = test.run(lane);
     for (std::int64_t m = 0; m < 140; ++m) {
       std::fill(test.y.begin(), test.y.end(), 77.0f);

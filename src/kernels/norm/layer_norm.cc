@@ -1,7 +1,19 @@
+#include <algorithm>
+
+#include "kernels/lane_choice.h"
 #include "kernels/norm/op.h"
 
 namespace oasr::kernels {
 
-void layer_norm(ExecContext&, const LayerNormArgs& args) { layer_norm_reference(args); }
+const LayerNormLane& layer_norm_lane(Isa isa) { return choose_lane(layer_norm_lanes(), isa); }
+
+void layer_norm(ExecContext& context, const LayerNormArgs& args) {
+  const auto run = layer_norm_lane(context.isa).run;
+  constexpr std::int64_t kItem = 32'000;  // elements: below, an item is not worth a hand-out
+  const std::int64_t rows = std::max<std::int64_t>(1, kItem / args.d);
+  context.pool->parallel_for((args.m + rows - 1) / rows, [&](std::int64_t item, int) {
+    run(args, item * rows, std::min(args.m, (item + 1) * rows));
+  });
+}
 
 }  // namespace oasr::kernels

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "device/thread_pool.h"
 
@@ -20,6 +22,18 @@ struct LayerNormArgs {
   std::int64_t ldy = 0;
 };
 void layer_norm(ExecContext& context, const LayerNormArgs& args);
+
+// A row of the lane table: one instruction set's code for rows [m0, m1).
+struct LayerNormLane {
+  std::string_view name;  // "avx512"
+  Isa isa;
+  void (*run)(const LayerNormArgs& args, std::int64_t m0, std::int64_t m1);
+};
+std::span<const LayerNormLane> layer_norm_lanes();
+// The lane that layer_norm() uses for an Isa: the highest with lane.isa <= isa.
+const LayerNormLane& layer_norm_lane(Isa isa);
+
+// The definition: plain loops, single thread.
 void layer_norm_reference(const LayerNormArgs& args);
 
 }  // namespace oasr::kernels

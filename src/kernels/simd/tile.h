@@ -14,9 +14,6 @@ class Tile {
   static constexpr int kAcross = kPanels * kVectors;
 
  public:
-  // Floats of a row of load() and store().
-  static constexpr std::int64_t kColumns = std::int64_t{kAcross} * S::kWidth;
-
   [[gnu::always_inline]] void zero() {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
@@ -31,11 +28,23 @@ class Tile {
       for (int v = 0; v < kAcross; ++v) at_[r][v] = S::load(from + r * stride + v * S::kWidth);
     }
   }
-  [[gnu::always_inline]] void store(float* to, std::int64_t stride) const {
+  // Panels are panel_stride floats apart; by default they touch.
+  [[gnu::always_inline]] void store(float* to, std::int64_t stride,
+                                    std::int64_t panel_stride = kVectors * S::kWidth) const {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
-      for (int v = 0; v < kAcross; ++v) S::store(to + r * stride + v * S::kWidth, at_[r][v]);
+      for (int v = 0; v < kAcross; ++v) {
+        const std::int64_t column = v / kVectors * panel_stride + v % kVectors * S::kWidth;
+        S::store(to + r * stride + column, at_[r][v]);
+      }
+    }
+  }
+  [[gnu::always_inline]] void scale(V by) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kAcross; ++v) at_[r][v] = S::mul(at_[r][v], by);
     }
   }
 

@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "kernels/attention/op.h"
+#include "kernels/testing.h"
+
+namespace oasr::kernels {
+namespace {
+
+struct Geometry {
+  int heads;
+  int head_dim;
+  std::int64_t queries;
+  std::int64_t length;
+  bool causal = false;
+  DType storage = DType::f32;
+};
+
+std::ostream& operator<<(std::ostream& out, const Geometry& g) {
+  return out << g.heads << " heads of " << g.head_dim << ", " << g.queries << " queries, length "
+             << g.length << (g.causal ? ", causal, " : ", ") << dtype_name(g.storage);
+}
+
+// A problem with its memory; rows have gaps, so that a write or read out of place is seen.
+class Case {
+ public:
+  Case(const Geometry& g, unsigned seed, float scale = 0.125f)
+      : g(g), width(g.heads * g.head_dim), q(random_floats(g.queries * (width + 3), seed, 2.0f)),
+        k(random_floats(g.length * (width + 1), seed + 1, 2.0f)),
+        v(random_floats(g.length * (width + 2), seed + 2)),
+        out(static_cast<std::size_t>(g.queries * (width + 5)), 77.0f),
+        weights(static_cast<std::size_t>(g.heads * g.queries * g.length), 77.0f), scale(scale),
+        memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 5, g.storage)) {
+    std::fill_n(memory.data(), memory.size(), std::byte{0xFF});  // NaN where nothing is stored
+    kv = {.heads = g.heads, .head_dim = g.head_dim, .capacity = g.length + 5, .length = 0,
+          .storage = g.storage, .data = memory.data()};
+  }
+  void fill(ExecContext& context) {
+    kv.length = 0;
+    kv_append(context, kv, k.data(), width + 1, v.data(), width + 2, g.length);
+  }
+  AttentionArgs args() {
+    return {.q = q.data(), .ldq = width + 3, .queries = g.queries, .kv = &kv, .causal = g.causal,
+            .scale = scale, .out = out.data(), .ldo = width + 5, .weights = weights.data()};
+  }
+
+  Geometry g;
+  std::int64_t width;
+  std::vector<float> q, k, v, out, weights;
+  float scale;
+  AlignedBuffer memory;
+  KvCache kv;
+};
+
+// Runs the case by the reference and by every lane and compares all outputs.
+void expect_lanes_equal_the_reference(Case& test, ThreadPool& pool) {
+  ExecContext context{&pool, Isa::scalar};
+  test.fill(context);
+  attention_reference(test.args());
+  const auto out = test.out, weights = test.weights;
+  for (const AttentionLane& lane : runnable(attention_lanes())) {
+    context.isa = lane.isa;
+    std::fill(test.out.begin(), test.out.end(), 77.0f);
+    std::fill(test.weights.begin(), test.weights.end(), 77.0f);
+    attention(context, std::vector{test.args()});
+    EXPECT_EQ(first_difference(test.out, out), -1) << lane.name << ": " << test.g;
+    EXPECT_EQ(first_difference(test.weights, weights), -1) << lane.name << ": " << test.g;
+  }
+}
+
+TEST(AttentionLanes, EqualTheReferenceOnRaggedShapes) {
+  ThreadPool pool(1);
+  unsigned seed = 1;
+  for (const int head_dim : {8, 16, 24, 40, 64, 72, 80, 128}) {
+    for (const std::int64_t queries : {1, 2, 3, 7, 9, 13, 50}) {
+      for (const std::int64_t length : {1, 2, 15, 16, 17, 31, 33, 63, 67, 200}) {
+        for (const DType storage : {DType::f32, DType::f16}) {
+          Case test({2, head_dim, queries, length, false, storage}, seed += 3);
+          expect_lanes_equal_the_reference(test, pool);
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionLanes, EqualTheReferenceOnCausalPrompts) {
+  ThreadPool pool(2);
+  unsigned seed = 100;
+  for (const std::int64_t queries : {1, 2, 4, 12, 13, 49, 100}) {
+    for (const std::int64_t before : {0, 1, 14, 16, 200}) {
+      Case test({3, 64, queries, before + queries, true, DType::f16}, seed += 3);
+      expect_lanes_equal_the_reference(test, pool);
+    }
+  }
+}
+
+TEST(AttentionLanes, EqualTheReferenceOnTheModelsShapes) {
+  ThreadPool pool(2);
+  for (const Geometry& g : {Geometry{1, 64, 100, 1500}, {8, 64, 1, 1500}, {6, 64, 5, 1500, false, DType::f16},
+                            {8, 64, 1, 448, true}}) {
+    Case test(g, 7);
+    expect_lanes_equal_the_reference(test, pool);
+  }
+}
+
+TEST(AttentionLanes, EqualTheReferenceForWideScores) {
+  ThreadPool pool(1);
+  for (const float scale : {1e-6f, 3.0f, 50.0f, -2.0f}) {  // exponents far below -87 among them
+    Case test({2, 64, 9, 100}, 77, scale);
+    expect_lanes_equal_the_reference(test, pool);
+  }
+}
+
+TEST(AttentionLanes, PassNanInfinityAndHugeValuesLikeTheReference) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  ThreadPool pool(1);
+  for (const float odd : {kInf, -kInf, std::nanf(""), 3e38f, 1e-45f, -1e-40f, -0.0f}) {
+    for (const int where : {0, 1, 2}) {
+      for (const std::int64_t queries : {1, 20}) {
+        Case test({2, 16, queries, 40, true}, 5);
+        (where == 0 ? test.q : where == 1 ? test.k : test.v)[19] = odd;
+        expect_lanes_equal_the_reference(test, pool);
+      }
+    }
+  }
+}
+
+TEST(Attention, IsTheSameForAnyNumberOfThreadsAndManySequences) {
+  std::vector<float> expected;
+  for (const int threads : {1, 2, 3, 16}) {
+    for (const AttentionLane& lane : runnable(attention_lanes())) {
+      ThreadPool pool(threads);
+      ExecContext context{&pool, lane.isa};
+      Case a({4, 64, 60, 90}, 1), b({4, 64, 1, 300, false, DType::f16}, 2), c({4, 64, 5, 5, true}, 3);
+      for (Case* test : {&a, &b, &c}) test->fill(context);
+      attention(context, std::vector{a.args(), b.args(), c.args()});
+      std::vector<float> all = a.out;
+      all.insert(all.end(), b.out.begin(), b.out.end());
+      all.insert(all.end(), c.out.begin(), c.out.end());
+      if (expected.empty()) expected = all;
+      EXPECT_EQ(first_difference(all, expected), -1) << lane.name << " threads " << threads;
+    }
+  }
+}
+
+TEST(Attention, RunsTheLaneThatIsAskedFor) {
+  for (const AttentionLane& lane : attention_lanes()) EXPECT_EQ(attention_lane(lane.isa).name, lane.name);
+}
+
+TEST(Attention, WorksWithoutWeightsAndWithoutSequences) {
+  ThreadPool pool(2);
+  ExecContext context{&pool, detected_isa()};
+  Case test({2, 64, 3, 20}, 1);
+  test.fill(context);
+  AttentionArgs args = test.args();
+  args.weights = nullptr;
+  attention(context, std::vector{args});
+  const auto out = test.out;
+  attention_reference(test.args());
+  EXPECT_EQ(first_difference(out, test.out), -1);
+  attention(context, {});
+}
+
+TEST(Attention, IsCloseToTheExactValue) {
+  ThreadPool pool(1);
+  ExecContext context{&pool, detected_isa()};
+  Case test({1, 64, 4, 300}, 11);
+  test.fill(context);
+  attention(context, std::vector{test.args()});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    std::vector<double> p(300);
+    double sum = 0;
+    for (std::size_t j = 0; j < 300; ++j) {
+      double score = 0;
+      for (std::size_t d = 0; d < 64; ++d) {
+        score += double{test.q[static_cast<std::size_t>(i) * 67 + d]} * test.k[j * 65 + d];
+      }
+      sum += p[j] = std::exp(score * 0.125);
+    }
+    for (std::size_t d = 0; d < 64; ++d) {
+      double exact = 0;
+      for (std::size_t j = 0; j < 300; ++j) exact += p[j] / sum * test.v[j * 66 + d];
+      // 64 roundings of terms below 64 in a score, times 0.125, is the relative error of a weight.
+      EXPECT_NEAR(test.out[static_cast<std::size_t>(i) * 69 + d], exact, 64 * 64 * 0.125 * 0x1p-24 * 4);
+    }
+  }
+}
+
+TEST(KvCache, AppendsInPiecesAndCopiesAsIfWhole) {
+  ThreadPool pool(2);
+  ExecContext context{&pool, detected_isa()};
+  for (const DType storage : {DType::f32, DType::f16}) {
+    Case whole({2, 24, 3, 70, false, storage}, 1), pieces({2, 24, 3, 70, false, storage}, 1);
+    whole.fill(context);
+    for (std::int64_t at = 0; at < 70; at += 7) {
+      kv_append(context, pieces.kv, whole.k.data() + at * 49, 49, whole.v.data() + at * 50, 50, 7);
+    }
+    AlignedBuffer memory(kv_cache_bytes(2, 24, 100, storage));
+    KvCache copy{.heads = 2, .head_dim = 24, .capacity = 100, .storage = storage, .data = memory.data()};
+    kv_copy(pieces.kv, copy, 33);
+    kv_append(context, copy, whole.k.data() + 33 * 49, 49, whole.v.data() + 33 * 50, 50, 37);
+    attention(context, std::vector{whole.args()});
+    const auto expected = whole.out;
+    for (const KvCache* kv : std::array{&pieces.kv, &copy}) {
+      AttentionArgs args = whole.args();
+      args.kv = kv;
+      attention(context, std::vector{args});
+      EXPECT_EQ(first_difference(whole.out, expected), -1);
+    }
+  }
+}
+
+TEST(KvCache, RefusesToOverflow) {
+  ThreadPool pool(1);
+  ExecContext context{&pool, Isa::scalar};
+  Case test({1, 8, 1, 4}, 1);
+  test.fill(context);
+  EXPECT_THROW(kv_append(context, test.kv, test.k.data(), 9, test.v.data(), 10, 6), InternalError);
+}
+
+}  // namespace
+}  // namespace oasr::kernels

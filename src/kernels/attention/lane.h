@@ -1,0 +1,222 @@
+// attention() for any instruction set: the template that the files cpu_*.cc instantiate.
+//
+// Three steps for a block of queries of one head: scores (a matrix product with the panels of
+// keys), softmax numerators, and the weighted sum of values (a matrix product with the rows of
+// values). The numerators of all queries of the block wait in the scratch memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/layout.h"
+#include "kernels/simd/tile.h"
+#include "tensor/exact_poly.h"
+
+namespace oasr::kernels {
+
+template <class S>
+class AttentionLaneOf {
+  using V = typename S::V;
+  static constexpr int kRows = S::kMaxRows;
+  static constexpr int kKeyVectors = static_cast<int>(kKeys) / S::kWidth;  // of a panel of keys
+  static constexpr std::int64_t kBlockKeys = 192;  // values of a block stay in the first-level cache
+
+  struct Work {
+    const AttentionArgs& args;
+    std::int64_t head, q0, q1;
+    std::int64_t head_dim;
+    std::int64_t stride;  // of the rows of numerators
+    float* p;             // [q1 - q0, stride]: scores, then numerators
+    float* sums;          // [q1 - q0]
+    float* out;           // [q1 - q0, kOutStride]: a stripe of columns of the weighted sums
+
+    std::int64_t seen(std::int64_t query) const {
+      return args.kv->length - (args.causal ? args.queries - 1 - query : 0);
+    }
+    const float* q(std::int64_t query) const {
+      return args.q + query * args.ldq + head * head_dim;
+    }
+  };
+
+ public:
+  static void run(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
+                  float* scratch) {
+    const KvCache& kv = *args.kv;
+    const KvLayout layout(kv);
+    const std::int64_t stride = score_stride(kv.length);
+    float* out = scratch + (q1 - q0) * stride;
+    const Work work{args, head, q0, q1, kv.head_dim, stride, scratch, out + (q1 - q0) * kOutStride, out};
+    if (kv.storage == DType::f32) {
+      const auto* data = reinterpret_cast<const float*>(kv.data);
+      steps(work, data + layout.keys(head), data + layout.values(head));
+    } else {
+      const auto* data = reinterpret_cast<const Half*>(kv.data);
+      steps(work, data + layout.keys(head), data + layout.values(head));
+    }
+  }
+
+ private:
+  template <class T>
+  static void steps(const Work& work, const T* keys, const T* values) {
+    scores(work, keys);
+    for (std::int64_t q = work.q0; q < work.q1; ++q) numerators(work, q);
+    weighted_sums(work, values);
+    if (work.args.weights != nullptr) {
+      for (std::int64_t q = work.q0; q < work.q1; ++q) write_weights(work, q);
+    }
+  }
+
+  // scale · q kᵀ of all queries, panel after panel of the keys that the last query sees.
+  template <class T>
+  static void scores(const Work& work, const T* keys) {
+    const std::int64_t panels = (work.seen(work.q1 - 1) + kKeys - 1) / kKeys;
+    if (work.q1 - work.q0 == 1) {
+      constexpr std::int64_t kMany = 4;  // streams, and chains, that one query needs
+      std::int64_t panel = 0;
+      for (; panel + kMany <= panels; panel += kMany) score_tile<1, kMany>(work, keys, work.q0, panel);
+      for (; panel < panels; ++panel) score_tile<1, 1>(work, keys, work.q0, panel);
+      return;
+    }
+    constexpr int kPair = kKeyVectors == 1 ? 2 : 1;  // panels of a tile of two vectors
+    std::int64_t panel = 0;
+    for (; panel + kPair <= panels; panel += kPair) {
+      for_row_tiles(work, [&](auto rows, std::int64_t q) {
+        score_tile<rows.value, kPair>(work, keys, q, panel);
+      });
+    }
+    for (; panel < panels; ++panel) {
+      for_row_tiles(work, [&](auto rows, std::int64_t q) {
+        score_tile<rows.value, 1>(work, keys, q, panel);
+      });
+    }
+  }
+
+  template <int kTileRows, int kPanels, class T>
+  static void score_tile(const Work& work, const T* keys, std::int64_t q, std::int64_t panel) {
+    constexpr int kAcross = kKeyVectors <= 2 ? kKeyVectors : 2;
+    const V scale = S::set(work.args.scale);
+    const T* from = keys + panel * work.head_dim * kKeys;
+    float* to = work.p + (q - work.q0) * work.stride + panel * kKeys;
+    for (int v = 0; v < kKeyVectors; v += kAcross) {
+      Tile<S, kTileRows, kPanels, kAcross> tile;
+      tile.zero();
+      tile.multiply(work.q(q), work.args.ldq, from + v * S::kWidth, kKeys, work.head_dim * kKeys,
+                    work.head_dim);
+      tile.scale(scale);
+      tile.store(to + v * S::kWidth, work.stride, kKeys);
+    }
+  }
+
+  // Scores to exp(score - greatest), and their sum in the canonical tree; zero after the last
+  // position that the query sees, up to a whole panel.
+  static void numerators(const Work& work, std::int64_t q) {
+    constexpr float kLeast = -__builtin_inff();
+    float* p = work.p + (q - work.q0) * work.stride;
+    const std::int64_t seen = work.seen(q);
+    const std::int64_t whole = seen / S::kWidth * S::kWidth;
+    const int rest = static_cast<int>(seen - whole);
+    V most = S::set(kLeast);
+    for (std::int64_t j = 0; j < whole; j += S::kWidth) most = S::max(S::load(p + j), most);
+    if (rest > 0) most = S::max(S::fill_after_first(S::load(p + whole), rest, kLeast), most);
+    const V greatest = S::set(S::greatest(most));
+
+    V sum[kKeyVectors];
+    for (V& s : sum) s = S::set(0.0f);
+    std::int64_t j = 0;
+    const auto one = [&](V& s, std::int64_t at, int count) {
+      V e = exact::exp<S>(S::sub(S::load(p + at), greatest));
+      if (count < S::kWidth) e = S::keep_first(e, count < 0 ? 0 : count);
+      S::store(p + at, e);
+      s = S::add(s, e);
+    };
+    for (; j + kKeys <= seen; j += kKeys) {
+      for (int v = 0; v < kKeyVectors; ++v) one(sum[v], j + v * S::kWidth, S::kWidth);
+    }
+    for (int v = 0; j < seen && v < kKeyVectors; ++v) {
+      one(sum[v], j + v * S::kWidth, static_cast<int>(seen - j) - v * S::kWidth);
+    }
+    work.sums[q - work.q0] = S::fold_sum(sum);
+  }
+
+  // (Σ p(j) · v(j)) / Σ p, a stripe of columns after the other.
+  template <class T>
+  static void weighted_sums(const Work& work, const T* values) {
+    constexpr int kAcross = static_cast<int>(kOutStride) / S::kWidth;
+    const bool one = work.q1 - work.q0 == 1;
+    const std::int64_t step = one ? kOutStride : 2 * S::kWidth;
+    for (std::int64_t d = 0; d < work.head_dim; d += step) {
+      if (one) {
+        Tile<S, 1, 1, kAcross> tile;
+        tile.zero();
+        tile.multiply(work.p, work.stride, values + d, work.head_dim, 0, work.seen(work.q0));
+        tile.store(work.out, kOutStride);
+      } else {
+        stripe(work, values + d);
+      }
+      for (std::int64_t q = work.q0; q < work.q1; ++q) divide(work, q, d, step);
+    }
+  }
+
+  template <class T>
+  static void stripe(const Work& work, const T* values) {
+    const std::int64_t common = work.seen(work.q0);  // the first query sees the fewest
+    for (std::int64_t j = 0; j < common; j += kBlockKeys) {
+      const std::int64_t count = common - j < kBlockKeys ? common - j : kBlockKeys;
+      for_row_tiles(work, [&](auto rows, std::int64_t q) {
+        sum_tile<rows.value>(work, values, q, j, count);
+      });
+    }
+    for (std::int64_t q = work.q0 + 1; q < work.q1; ++q) {  // causal: what later queries see more
+      if (work.seen(q) > common) sum_tile<1>(work, values, q, common, work.seen(q) - common);
+    }
+  }
+
+  template <int kTileRows, class T>
+  static void sum_tile(const Work& work, const T* values, std::int64_t q, std::int64_t j,
+                       std::int64_t count) {
+    const std::int64_t row = q - work.q0;
+    Tile<S, kTileRows, 1, 2> tile;
+    if (j == 0) {
+      tile.zero();
+    } else {
+      tile.load(work.out + row * kOutStride, kOutStride);
+    }
+    tile.multiply(work.p + row * work.stride + j, work.stride, values + j * work.head_dim,
+                  work.head_dim, 0, count);
+    tile.store(work.out + row * kOutStride, kOutStride);
+  }
+
+  // Columns [d, d + count) of one query's output, as far as the head has them.
+  static void divide(const Work& work, std::int64_t q, std::int64_t d, std::int64_t count) {
+    const V sum = S::set(work.sums[q - work.q0]);
+    const float* from = work.out + (q - work.q0) * kOutStride;
+    float* to = work.args.out + q * work.args.ldo + work.head * work.head_dim + d;
+    const std::int64_t columns = work.head_dim - d < count ? work.head_dim - d : count;
+    for (std::int64_t c = 0; c < columns; c += S::kWidth) {
+      const int n = columns - c < S::kWidth ? static_cast<int>(columns - c) : S::kWidth;
+      S::store_first(to + c, S::div(S::load(from + c), sum), n);
+    }
+  }
+
+  static void write_weights(const Work& work, std::int64_t q) {
+    const float* p = work.p + (q - work.q0) * work.stride;
+    const V sum = S::set(work.sums[q - work.q0]);
+    const std::int64_t length = work.args.kv->length, seen = work.seen(q);
+    float* to = work.args.weights + (work.head * work.args.queries + q) * length;
+    for (std::int64_t j = 0; j < length; j += S::kWidth) {
+      const int n = length - j < S::kWidth ? static_cast<int>(length - j) : S::kWidth;
+      const V weight = S::div(S::load(p + j), sum);
+      const std::int64_t kept = seen - j < 0 ? 0 : (seen - j < n ? seen - j : n);
+      S::store_first(to + j, S::keep_first(weight, static_cast<int>(kept)), n);
+    }
+  }
+
+  template <class F>
+  static void for_row_tiles(const Work& work, F f) {
+    for (std::int64_t q = work.q0; q < work.q1; q += kRows) {
+      const int rows = static_cast<int>(work.q1 - q < kRows ? work.q1 - q : kRows);
+      with_rows<kRows>(rows, [&](auto r) { f(r, q); });
+    }
+  }
+};
+
+}  // namespace oasr::kernels
