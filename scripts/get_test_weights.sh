@@ -45,14 +45,20 @@ make_all() {  # python
 }
 
 link_pulled() {
-  local model path
+  local model path name
   [[ -x build/release/oasr ]] || { echo "build/release/oasr is not built" >&2; exit 1; }
   for model in "${models[@]}"; do
-    build/release/oasr pull "$model"
-    path="$(build/release/oasr pull --path "$model")"
+    path="$(build/release/oasr pull --quiet "$model")"
+    if [[ -f "$path" ]]; then
+      name="$model.pt"
+    elif [[ -f "$path/model.bin" ]]; then
+      name=ct2
+    else
+      name=hf
+    fi
     mkdir -p "$out/$model"
-    ln -sfn "$path" "$out/$model/ct2"
-    echo "$model: $out/$model/ct2 (skipped: the other containers need the full test data)"
+    ln -sfn "$path" "$out/$model/$name"
+    echo "$model: $out/$model/$name (skipped: the other containers need the full test data)"
   done
 }
 

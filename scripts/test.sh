@@ -6,9 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-exclude=(--label-exclude '^slow$')
+which=(--label-exclude '^slow$')
 if [[ "${1:-}" == --all ]]; then
-  exclude=()
+  which=(--build-config slow)
   shift
 fi
 
@@ -16,7 +16,7 @@ cmake --preset release --log-level=WARNING
 cmake --build --preset release --parallel "$(nproc)"
 
 status=0
-ctest --preset release --parallel "$(nproc)" "${exclude[@]}" "$@" || status=$?
+ctest --preset release --parallel "$(nproc)" "${which[@]}" "$@" || status=$?
 
 # What did not run, and why: GoogleTest's skips with their reasons, then the tests left out.
 log=build/release/Testing/Temporary/LastTest.log
@@ -26,8 +26,8 @@ awk '/: Skipped$/ { getline reason; if (reason != "") count[reason]++ }
      /^skipped: / { count[substr($0, 10)]++ }
      END { for (r in count) { printf "  %4d  %s\n", count[r], r; n++ }
            if (!n) print "  none" }' "$log"
-if ((${#exclude[@]})); then
+if [[ "${which[0]}" == --label-exclude ]]; then
   echo "left out (label slow; scripts/test.sh --all runs them):"
-  ctest --test-dir build/release -N -L '^slow$' | sed -n 's/^ *Test *#[0-9]*: /        /p' | sort
+  ctest --test-dir build/release -N -C slow -L '^slow$' | sed -n 's/^ *Test *#[0-9]*: /        /p' | sort
 fi
 exit "$status"

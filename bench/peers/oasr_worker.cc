@@ -1,8 +1,9 @@
-// Runs oasr for bench/peers/peers.py: the same protocol as engines.py.
+// Runs oasr for bench/peers/peers.py and tools/score.py: the same protocol as engines.py.
 //
 //   oasr_peer_worker MODEL DTYPE THREADS
 //
-// One JSON object a line on standard input, {"audio": path, "timestamps": bool}; one a line back.
+// One JSON object a line on standard input, {"audio": path, "timestamps": bool, "single_window":
+// bool}; one a line back. The last key is for tools/score.py: the reference's path for short clips.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -45,12 +46,13 @@ int fail(const oasr::Error& error) {
 }
 
 // Greedy, no fallback, no previous text, no gating: what the peers are asked to do.
-oasr::TranscribeOptions plain_options(bool timestamps) {
+oasr::TranscribeOptions plain_options(const nlohmann::json& job) {
   oasr::TranscribeOptions options;
   options.language = "en";
   options.temperatures = {0.0};
   options.condition_on_previous_text = false;
-  options.timestamps = timestamps;
+  options.timestamps = job.at("timestamps").get<bool>();
+  options.single_window = job.value("single_window", false);
   options.silence_dbfs = std::nullopt;
   return options;
 }
@@ -83,8 +85,7 @@ int main(int argc, char** argv) {
     callbacks.segment = [&](const oasr::Segment&) {
       if (first == 0) first = wall_seconds() - wall;
     };
-    const auto result = recognizer->transcribe(
-        audio, plain_options(job.at("timestamps").get<bool>()), callbacks);
+    const auto result = recognizer->transcribe(audio, plain_options(job), callbacks);
     if (!result) return fail(result.error());
     reply({{"text", result->text},
            {"wall", wall_seconds() - wall},
