@@ -22,12 +22,13 @@ struct TokenizerSource {
   // "tokenizer_json", "vocab_merges", "ranks" (bytes in rank order, tiktoken, ggml),
   // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet), "none"
   std::string kind = "none";
-  std::string tokenizer_json;  // file texts
-  std::string vocab_json, merges_txt;
-  std::string added_tokens_json;    // of vocab_merges, and more tokens for tokenizer_json; or empty
-  std::vector<std::string> tokens;  // ranks or vocabulary, by id
-  std::string pattern;              // the pre-tokenizer's where the source has none; empty: GPT-2's
-  std::string origin;               // "tokenizer.json", for reports
+  std::string tokenizer_json = {};  // file texts
+  std::string vocab_json = {};
+  std::string merges_txt = {};
+  std::string added_tokens_json = {};    // of vocab_merges, and more tokens for tokenizer_json
+  std::vector<std::string> tokens = {};  // ranks or vocabulary, by id
+  std::string pattern = {};  // the pre-tokenizer's where the source has none; empty: GPT-2's
+  std::string origin = {};   // "tokenizer.json", for reports
 };
 
 class Tokenizer {
