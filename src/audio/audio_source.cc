@@ -37,12 +37,20 @@ Status check_options(const AudioOptions& options) {
   return {};
 }
 
-// libav first: it reads most and copes with changes inside a stream. libsndfile where libav refuses
-// or stumbles over the first packet (formats that only it knows; FLAC with a wrong STREAMINFO). The
-// choice never depends on the file's name.
+// Which library reads what; the file's name never matters.
+//   RIFX (big-endian WAV)                   libsndfile: libav swaps its samples
+//   everything else                         libav: it reads most, also from pipes, and copes with
+//                                           changes inside a stream
+//   what libav refuses, or of which it can  libsndfile, if it can: formats that only it knows, FLAC
+//   not decode the first packet             with a wrong STREAMINFO
 Result<std::unique_ptr<Decoder>> choose_decoder(ByteSource& bytes,
                                                 const std::optional<RawFormat>& raw) {
-  if (!raw) TRY(read_wav_header(bytes));  // a broken one is not worth trying
+  const auto wav = raw ? std::nullopt : TRY(read_wav_header(bytes));
+  if (wav && wav->big_endian) {
+    if (bytes.size()) return open_sndfile(bytes, wav->frames());
+    return unexpected(ErrorCode::unsupported, "big-endian WAV (RIFX) can not be read from a pipe", {},
+                      "save it to a file first");
+  }
   auto libav = open_libav(bytes, raw);
   const bool sound = libav && !(*libav)->truncated();
   if (sound || raw || !bytes.size()) return libav;

@@ -23,8 +23,8 @@ struct RawFormat {
 
 struct AudioOptions {
   int sample_rate = 16000;          // of the samples handed out, Hz
-  std::optional<int> channel;       // one channel (0-based) instead of the mean of all
-  std::optional<RawFormat> raw;     // treat the input as raw PCM
+  std::optional<int> channel = {};    // one channel (0-based) instead of the mean of all
+  std::optional<RawFormat> raw = {};  // treat the input as raw PCM
 };
 
 struct AudioInfo {

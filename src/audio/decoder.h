@@ -47,8 +47,10 @@ class Decoder {
 // FFmpeg's libraries. `bytes` must outlive the decoder and stand at its start.
 Result<std::unique_ptr<Decoder>> open_libav(ByteSource& bytes, const std::optional<RawFormat>& raw);
 
-// libsndfile. `bytes` must outlive the decoder and have a size.
-Result<std::unique_ptr<Decoder>> open_sndfile(ByteSource& bytes);
+// libsndfile. `bytes` must outlive the decoder, stand at its start and have a size. `declared_frames`:
+// what the header says where libsndfile would report what is there instead.
+Result<std::unique_ptr<Decoder>> open_sndfile(ByteSource& bytes,
+                                              std::optional<std::uint64_t> declared_frames = {});
 
 // An error if a header's numbers are absurd.
 Status check_format(int sample_rate, int channels);

@@ -128,6 +128,7 @@ class LibavDecoder final : public Decoder {
   std::optional<std::uint64_t> declared_frames_;
   std::optional<SampleBlock> first_;
   std::uint64_t frames_ = 0;  // decoded so far
+  std::uint64_t trimmed_bytes_ = 0;  // PCM bytes that make no whole sample
   std::size_t packet_size_ = 0;
   std::optional<std::size_t> mp3_frame_;  // bytes that the last packet should have
   std::optional<double> first_time_;      // timestamp of the first frame, s
@@ -362,7 +363,7 @@ bool LibavDecoder::trim_packet() {
   const int frame = av_get_exact_bits_per_sample(parameters.codec_id) / 8 * parameters.ch_layout.nb_channels;
   if (!is_pcm() || frame == 0 || packet_->size % frame == 0) return true;
   const int rest = packet_->size % frame;
-  warnings_.push_back(fmt::format("{} bytes after the last whole sample are ignored", rest));
+  trimmed_bytes_ += static_cast<std::uint64_t>(rest);
   av_shrink_packet(packet_.get(), packet_->size - rest);
   return packet_->size > 0;
 }
@@ -443,6 +444,9 @@ void LibavDecoder::finish() {
     text += fmt::format("the audio ends at {}: {}", seconds_text(frames_, rate()), end);
   }
   if (!text.empty()) truncated_ = text;
+  if (trimmed_bytes_ > 0) {
+    warnings_.push_back(fmt::format("{} bytes after the last whole sample are ignored", trimmed_bytes_));
+  }
   if (gaps_ > 0) {
     warnings_.push_back(fmt::format("the timestamps jump ahead by {:.3f} s in all, first at {}: times "
                                     "after that are early by as much", gaps_, first_gap_));

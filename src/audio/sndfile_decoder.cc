@@ -46,7 +46,7 @@ std::string format_name(int format) {
 
 class SndfileDecoder final : public Decoder {
  public:
-  Status open(ByteSource& bytes) {
+  Status open(ByteSource& bytes, std::optional<std::uint64_t> declared_frames) {
     SF_VIRTUAL_IO io{file_size, seek, read, write, tell};
     SF_INFO header{};
     file_.reset(sf_open_virtual(&io, SFM_READ, &header, &bytes));
@@ -59,7 +59,8 @@ class SndfileDecoder final : public Decoder {
     info_.codec = format_name(header.format & SF_FORMAT_SUBMASK);
     info_.sample_rate = header.samplerate;
     info_.channels = header.channels;
-    declared_frames_ = static_cast<std::uint64_t>(std::max<sf_count_t>(header.frames, 0));
+    declared_frames_ = declared_frames.value_or(
+        static_cast<std::uint64_t>(std::max<sf_count_t>(header.frames, 0)));
     info_.declared_seconds = static_cast<double>(declared_frames_) / header.samplerate;
     SampleBlock block;
     const bool some = TRY(decode(block));
@@ -81,10 +82,12 @@ class SndfileDecoder final : public Decoder {
     }
     const bool some = TRY(decode(block));
     if (!some && (frames_ < declared_frames_ || sf_error(file_.get()) != SF_ERR_NO_ERROR)) {
-      truncated_ = fmt::format("the audio ends at {}, the header declares {}: {}",
+      truncated_ = fmt::format("the audio ends at {}: the header declares {}",
                                seconds_text(frames_, info_.sample_rate),
-                               seconds_text(declared_frames_, info_.sample_rate),
-                               sf_strerror(file_.get()));
+                               seconds_text(declared_frames_, info_.sample_rate));
+      if (sf_error(file_.get()) != SF_ERR_NO_ERROR) {
+        *truncated_ += fmt::format(" ({})", sf_strerror(file_.get()));
+      }
     }
     return some;
   }
@@ -110,9 +113,10 @@ class SndfileDecoder final : public Decoder {
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> open_sndfile(ByteSource& bytes) {
+Result<std::unique_ptr<Decoder>> open_sndfile(ByteSource& bytes,
+                                              std::optional<std::uint64_t> declared_frames) {
   auto decoder = std::make_unique<SndfileDecoder>();
-  TRY(decoder->open(bytes));
+  TRY(decoder->open(bytes, declared_frames));
   return std::unique_ptr<Decoder>(std::move(decoder));
 }
 

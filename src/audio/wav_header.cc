@@ -140,6 +140,7 @@ Result<std::optional<WavHeader>> read_wav_header(ByteSource& bytes) {
   }
   const bool big_endian = riff == "RIFX";
   WavHeader header;
+  header.big_endian = big_endian;
   std::optional<std::uint64_t> long_size;  // of the data, from ds64
   bool has_format = false;
   std::uint64_t offset = head.size();

@@ -19,6 +19,7 @@ struct WavHeader {
   std::uint64_t data_offset = 0;
   // What the data chunk declares; nothing where the writer could not know (0, -1 and the like).
   std::optional<std::uint64_t> data_bytes;
+  bool big_endian = false;  // RIFX
   bool empty = false;  // a size of 0 that is meant: nothing or only other chunks follow
   // Where the padding byte after an odd chunk is missing; the other fields are not read then. Put
   // the byte in (with_zero_byte) and read again.
