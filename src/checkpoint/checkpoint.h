@@ -14,10 +14,10 @@
 namespace oasr {
 
 struct Checkpoint {
-  std::string container;      // row of the registry: "huggingface", "openai", "ctranslate2", "ggml"
-  std::filesystem::path path; // as given
+  std::string container;  // row of the registry: "huggingface", "openai", "ctranslate2", "ggml"
+  std::filesystem::path path;                // as given
   std::vector<std::filesystem::path> files;  // every file that was read
-  StateDict tensors;          // names as the container spells them
+  StateDict tensors;                         // names as the container spells them
   // Texts of configuration by name, all JSON objects: "config.json", "generation_config.json",
   // "preprocessor_config.json" as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
   // OpenAI's ten dimensions (n_mels, n_vocab, n_audio_{ctx,state,head,layer}, n_text_{…}). For

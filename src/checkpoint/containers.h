@@ -31,8 +31,8 @@ Result<Checkpoint> read_ggml(const FileBytes& file);
 
 // Whisper's dimensions by OpenAI's names, in the order of its checkpoints.
 inline constexpr std::array<std::string_view, 10> kDimNames = {
-    "n_mels",     "n_vocab",     "n_audio_ctx", "n_audio_state", "n_audio_head",
-    "n_audio_layer", "n_text_ctx", "n_text_state", "n_text_head", "n_text_layer"};
+    "n_mels",        "n_vocab",    "n_audio_ctx",  "n_audio_state", "n_audio_head",
+    "n_audio_layer", "n_text_ctx", "n_text_state", "n_text_head",   "n_text_layer"};
 using Dims = std::array<std::int64_t, kDimNames.size()>;  // in the order of kDimNames
 
 // {"n_mels": 80, …}
@@ -45,7 +45,8 @@ bool path_exists(const std::filesystem::path& path);
 std::string first_bytes(const std::filesystem::path& path, std::size_t size);
 
 // Adds a JSON document of the folder to the checkpoint, if it exists: checks that it is an object.
-Status add_document(Checkpoint& checkpoint, const std::filesystem::path& folder, const std::string& name);
+Status add_document(Checkpoint& checkpoint, const std::filesystem::path& folder,
+                    const std::string& name);
 
 // What lies at `path`, for the error of a path that no container takes ("a GGUF file").
 std::string describe_path(const std::filesystem::path& path);

@@ -58,7 +58,8 @@ Status check_header(ByteReader& reader) {
 Result<StorageFormat> format_of(std::uint8_t id, const std::string& name) {
   constexpr std::array kFormats = {StorageFormat::f32, StorageFormat::i8,  StorageFormat::i16,
                                    StorageFormat::i32, StorageFormat::f16, StorageFormat::bf16};
-  if (id >= kFormats.size()) return refuse("'" + name + "' has the unknown data type " + std::to_string(id));
+  if (id >= kFormats.size())
+    return refuse("'" + name + "' has the unknown data type " + std::to_string(id));
   return kFormats[id];
 }
 
@@ -73,7 +74,8 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
   const auto size = TRY(reader.read<std::uint32_t>());
   const auto shape = Shape::checked(std::span(extents.data(), rank));
   if (!shape || storage_bytes(tensor.format, *shape) != std::optional<std::size_t>(size)) {
-    return bad("'" + name + "' has " + std::to_string(size) + " bytes, which is not what its shape needs");
+    return bad("'" + name + "' has " + std::to_string(size) +
+               " bytes, which is not what its shape needs");
   }
   tensor.shape = *shape;
   tensor.bytes = TRY(reader.take(size));
@@ -82,7 +84,8 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
     TRY(decode_to_float(tensor, {&value, 1}));
     if (!model.scalars.emplace(name, value).second) return bad("'" + name + "' appears twice");
   }
-  if (!model.tensors.tensors.emplace(name, tensor).second) return bad("'" + name + "' appears twice");
+  if (!model.tensors.tensors.emplace(name, tensor).second)
+    return bad("'" + name + "' appears twice");
   return {};
 }
 
@@ -90,8 +93,10 @@ Status read_alias(ByteReader& reader, Ct2Model& model) {
   const auto alias = TRY(read_text(reader));
   const auto name = TRY(read_text(reader));
   const auto target = model.tensors.tensors.find(name);
-  if (target == model.tensors.tensors.end()) return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
-  if (!model.tensors.tensors.emplace(alias, target->second).second) return bad("'" + alias + "' appears twice");
+  if (target == model.tensors.tensors.end())
+    return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
+  if (!model.tensors.tensors.emplace(alias, target->second).second)
+    return bad("'" + alias + "' appears twice");
   return {};
 }
 
@@ -102,7 +107,8 @@ Status attach_scale(const std::string& name, StoredTensor& tensor, const StoredT
   for (std::size_t at = 0; at < scale.bytes.size(); at += sizeof(float)) {
     float value = 0;
     std::memcpy(&value, scale.bytes.data() + at, sizeof value);
-    if (!std::isfinite(value) || value <= 0) return bad("a scale of '" + name + "' is not a positive number");
+    if (!std::isfinite(value) || value <= 0)
+      return bad("a scale of '" + name + "' is not a positive number");
   }
   tensor.format = StorageFormat::ct2_int8;
   tensor.row_scale = scale.bytes;
@@ -116,7 +122,9 @@ Status join_scales(Ct2Model& model) {
   for (auto& [name, tensor] : tensors) {
     if (tensor.shape.rank() == 0) continue;
     if (tensor.format == StorageFormat::i16 || tensor.format == StorageFormat::i32) {
-      return refuse("'" + name + "' is quantized in a way that is not read; float32, float16, bfloat16 and int8 are");
+      return refuse(
+          "'" + name +
+          "' is quantized in a way that is not read; float32, float16, bfloat16 and int8 are");
     }
     if (tensor.format != StorageFormat::i8) continue;
     const auto scale = tensors.find(name + std::string(kScaleSuffix));
@@ -138,7 +146,8 @@ Result<Ct2Model> read_model(const FileBytes& file) {
   for (std::uint32_t i = 0; i < variables; ++i) TRY(read_variable(reader, model));
   const auto aliases = TRY(reader.read<std::uint32_t>());
   for (std::uint32_t i = 0; i < aliases; ++i) TRY(read_alias(reader, model));
-  if (reader.remaining() > 0) return bad(std::to_string(reader.remaining()) + " bytes left over at the end");
+  if (reader.remaining() > 0)
+    return bad(std::to_string(reader.remaining()) + " bytes left over at the end");
   TRY(join_scales(model));
   model.tensors.owners.push_back(file.owner);
   return model;
@@ -146,15 +155,18 @@ Result<Ct2Model> read_model(const FileBytes& file) {
 
 std::int64_t count_layers(const StateDict& dict, const std::string& side) {
   std::int64_t layers = 0;
-  while (dict.tensors.contains(side + "/layer_" + std::to_string(layers) + "/ffn/linear_0/weight")) ++layers;
+  while (dict.tensors.contains(side + "/layer_" + std::to_string(layers) + "/ffn/linear_0/weight"))
+    ++layers;
   return layers;
 }
 
 // OpenAI's dimensions, from shapes and the numbers of heads.
 Result<Dims> derive_dims(const Ct2Model& model) {
-  const auto extent = [&](const char* name, std::size_t rank, std::size_t axis) -> Result<std::int64_t> {
+  const auto extent = [&](const char* name, std::size_t rank,
+                          std::size_t axis) -> Result<std::int64_t> {
     const auto tensor = TRY(model.tensors.find(name));
-    if (tensor.shape.rank() != rank) return bad(std::string("'") + name + "' has the shape " + tensor.shape.to_string());
+    if (tensor.shape.rank() != rank)
+      return bad(std::string("'") + name + "' has the shape " + tensor.shape.to_string());
     return tensor.shape[axis];
   };
   const auto heads = [&](const char* name) -> Result<std::int64_t> {
@@ -177,9 +189,11 @@ Result<Dims> derive_dims(const Ct2Model& model) {
 Result<std::vector<std::string>> read_vocabulary_json(const fs::path& path) {
   const auto json = TRY(parse_json(TRY(read_text_file(path)), path.string()));
   std::vector<std::string> tokens;
-  if (!json.is_array()) return unexpected(ErrorCode::bad_checkpoint, "is no list of tokens", path.string());
+  if (!json.is_array())
+    return unexpected(ErrorCode::bad_checkpoint, "is no list of tokens", path.string());
   for (const auto& token : json) {
-    if (!token.is_string()) return unexpected(ErrorCode::bad_checkpoint, "is no list of texts", path.string());
+    if (!token.is_string())
+      return unexpected(ErrorCode::bad_checkpoint, "is no list of texts", path.string());
     tokens.push_back(token.get<std::string>());
   }
   return tokens;
@@ -230,7 +244,8 @@ void add_scalars(Checkpoint& checkpoint, const Ct2Model& model) {
 void note_int8(Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
     if (tensor.format != StorageFormat::ct2_int8) continue;
-    checkpoint.notes.push_back("weights are stored as int8 with a scale a row and dequantized to float");
+    checkpoint.notes.push_back(
+        "weights are stored as int8 with a scale a row and dequantized to float");
     return;
   }
 }
@@ -241,7 +256,9 @@ fs::path folder_of(const fs::path& path) {
 
 }  // namespace
 
-Result<Ct2Model> read_ct2_model(const FileBytes& file) { return located(read_model(file), file.where()); }
+Result<Ct2Model> read_ct2_model(const FileBytes& file) {
+  return located(read_model(file), file.where());
+}
 
 int detect_ctranslate2(const fs::path& path) {
   const auto head = first_bytes(folder_of(path) / "model.bin", 64);

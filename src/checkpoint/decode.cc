@@ -1,6 +1,7 @@
 // Stored numbers to float32. Each decoder turns one block (or one element) into floats; loads go
 // through memcpy, as files do not align their data.
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -56,6 +57,9 @@ void each_cast(const StoredTensor& tensor, std::span<float> out) {
 
 // value = code / scale of the row (CTranslate2 stores 127 / max |w|).
 void ct2_rows(const StoredTensor& tensor, std::span<float> out) {
+  CHECK(tensor.shape.rank() > 0 &&
+            tensor.row_scale.size() == sizeof(float) * static_cast<std::size_t>(tensor.shape[0]),
+        "a ct2_int8 tensor has no scale for each row");
   const auto rows = static_cast<std::size_t>(tensor.shape[0]);
   const std::size_t width = rows == 0 ? 0 : out.size() / rows;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -109,46 +113,66 @@ void q8_blocks(const StoredTensor& tensor, std::span<float> out) {
   }
 }
 
+void halves(const StoredTensor& tensor, std::span<float> out) {
+  each<std::uint16_t>(tensor, out, widen_half);
+}
+
+void bfloats(const StoredTensor& tensor, std::span<float> out) {
+  each<std::uint16_t>(tensor, out, [](std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  });
+}
+
+void float8_e4m3(const StoredTensor& tensor, std::span<float> out) {
+  each<std::uint8_t>(tensor, out, widen_e4m3);
+}
+
+void float8_e5m2(const StoredTensor& tensor, std::span<float> out) {
+  each<std::uint8_t>(tensor, out, widen_e5m2);
+}
+
+struct Decoder {
+  StorageFormat format;
+  void (*decode)(const StoredTensor&, std::span<float>);
+};
+using enum StorageFormat;
+constexpr std::array kDecoders = {
+    Decoder{f64, each_cast<double>},
+    Decoder{f32, each_cast<float>},
+    Decoder{f16, halves},
+    Decoder{bf16, bfloats},
+    Decoder{i64, each_cast<std::int64_t>},
+    Decoder{i32, each_cast<std::int32_t>},
+    Decoder{i16, each_cast<std::int16_t>},
+    Decoder{i8, each_cast<std::int8_t>},
+    Decoder{u64, each_cast<std::uint64_t>},
+    Decoder{u32, each_cast<std::uint32_t>},
+    Decoder{u16, each_cast<std::uint16_t>},
+    Decoder{u8, each_cast<std::uint8_t>},
+    Decoder{f8_e4m3, float8_e4m3},
+    Decoder{f8_e5m2, float8_e5m2},
+    Decoder{q4_0, nibble_blocks<false, false>},
+    Decoder{q4_1, nibble_blocks<true, false>},
+    Decoder{q5_0, nibble_blocks<false, true>},
+    Decoder{q5_1, nibble_blocks<true, true>},
+    Decoder{q8_0, q8_blocks},
+    Decoder{ct2_int8, ct2_rows},
+};
+
 }  // namespace
 
 Status decode_to_float(const StoredTensor& tensor, std::span<float> out) {
-  CHECK(out.size() == static_cast<std::size_t>(tensor.shape.elements()), "the output has another size");
+  CHECK(out.size() == static_cast<std::size_t>(tensor.shape.elements()),
+        "the output has another size");
   const auto bytes = storage_bytes(tensor.format, tensor.shape);
   CHECK(bytes && *bytes == tensor.bytes.size(), "a stored tensor has the wrong number of bytes");
-  using enum StorageFormat;
-  switch (tensor.format) {
-    case f64: each_cast<double>(tensor, out); return {};
-    case f32: each_cast<float>(tensor, out); return {};
-    case f16: each<std::uint16_t>(tensor, out, widen_half); return {};
-    case bf16:
-      each<std::uint16_t>(tensor, out, [](std::uint16_t bits) {
-        return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-      });
-      return {};
-    case i64: each_cast<std::int64_t>(tensor, out); return {};
-    case i32: each_cast<std::int32_t>(tensor, out); return {};
-    case i16: each_cast<std::int16_t>(tensor, out); return {};
-    case i8: each_cast<std::int8_t>(tensor, out); return {};
-    case u64: each_cast<std::uint64_t>(tensor, out); return {};
-    case u32: each_cast<std::uint32_t>(tensor, out); return {};
-    case u16: each_cast<std::uint16_t>(tensor, out); return {};
-    case u8: each_cast<std::uint8_t>(tensor, out); return {};
-    case f8_e4m3: each<std::uint8_t>(tensor, out, widen_e4m3); return {};
-    case f8_e5m2: each<std::uint8_t>(tensor, out, widen_e5m2); return {};
-    case q4_0: nibble_blocks<false, false>(tensor, out); return {};
-    case q4_1: nibble_blocks<true, false>(tensor, out); return {};
-    case q5_0: nibble_blocks<false, true>(tensor, out); return {};
-    case q5_1: nibble_blocks<true, true>(tensor, out); return {};
-    case q8_0: q8_blocks(tensor, out); return {};
-    case ct2_int8:
-      CHECK(tensor.shape.rank() > 0 && tensor.row_scale.size() ==
-                                           static_cast<std::size_t>(tensor.shape[0]) * sizeof(float),
-            "a ct2_int8 tensor has no scale for each row");
-      ct2_rows(tensor, out);
-      return {};
-    case boolean: break;
+  for (const auto& decoder : kDecoders) {
+    if (decoder.format == tensor.format) return decoder.decode(tensor, out), Status();
   }
-  return unexpected(ErrorCode::bad_checkpoint, "a tensor of truth values where numbers are expected");
+  return unexpected(ErrorCode::bad_checkpoint,
+                    "the tensor holds " +
+                        std::string(enum_name(storage_format_names(), tensor.format)) +
+                        " values, which are no numbers");
 }
 
 }  // namespace oasr

@@ -21,7 +21,10 @@ constexpr std::array kMagics = {
     Magic{0, "PK\3\4", "a zip archive"},
     Magic{0, "\x1f\x8b", "a gzip file"},
     Magic{0, "BZh", "a bzip2 file"},
-    Magic{0, "\xFD" "7zXZ", "an xz file"},
+    Magic{0,
+          "\xFD"
+          "7zXZ",
+          "an xz file"},
     Magic{0, "\x28\xB5\x2F\xFD", "a Zstandard file"},
     Magic{257, "ustar", "a tar archive (a NeMo model?)"},
     Magic{0, "\x89HDF", "an HDF5 file (a Keras model?)"},
@@ -33,7 +36,10 @@ constexpr std::array kMagics = {
     Magic{0, "ID3", "an audio file (MP3)"},
     Magic{4, "ftyp", "an audio or video file (MP4)"},
     Magic{0, "%PDF", "a PDF document"},
-    Magic{0, "\x7F" "ELF", "a program"},
+    Magic{0,
+          "\x7F"
+          "ELF",
+          "a program"},
     Magic{0, "version https://git-lfs", "a Git LFS pointer, not the file that it stands for"},
     Magic{0, "<!DOCTYPE", "a web page"},
     Magic{0, "<html", "a web page"},
@@ -48,14 +54,17 @@ bool is_text(std::string_view text) {
 
 // ONNX is a protobuf: field 1 (ir_version, a small number), then the producer's name or the graph.
 bool looks_like_onnx(std::string_view head) {
-  return head.size() > 2 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x20 && (head[2] == 0x12 || head[2] == 0x3A);
+  return head.size() > 2 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x20 &&
+         (head[2] == 0x12 || head[2] == 0x3A);
 }
 
 std::string describe_file(const fs::path& path) {
   const auto head = first_bytes(path, 512);
   if (head.empty()) return "an empty file";
   for (const auto& magic : kMagics) {
-    if (std::string_view(head).substr(std::min(magic.offset, head.size())).starts_with(magic.bytes)) {
+    if (std::string_view(head)
+            .substr(std::min(magic.offset, head.size()))
+            .starts_with(magic.bytes)) {
       return std::string(magic.what);
     }
   }
@@ -96,7 +105,9 @@ std::string describe_folder(const fs::path& path) {
     if (extension == ".onnx") return "a folder with ONNX models";
   }
   if (error) return "a folder that can not be read";
-  return (fs::is_empty(path, error) ? "an empty folder" : "a folder without config.json or model.bin") + inside;
+  return (fs::is_empty(path, error) ? "an empty folder"
+                                    : "a folder without config.json or model.bin") +
+         inside;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace oasr {
 
 struct FileBytes {
-  std::filesystem::path path;         // for errors
+  std::filesystem::path path;  // for errors
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;  // of the bytes
 

@@ -11,15 +11,14 @@
 namespace oasr {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x67676d6c;  // "ggml" as a number
+constexpr std::uint32_t kMagic = 0x67676d6c;   // "ggml" as a number
 constexpr std::int32_t kVersionFactor = 1000;  // ftype = version of the block layouts · 1000 + type
 constexpr std::int32_t kBlockVersion = 2;      // the layouts that this file reads
 constexpr std::int32_t kMaxDim = 1 << 20;      // of a hyper-parameter
-constexpr std::int32_t kMaxTokens = 1 << 20;
 constexpr std::int32_t kMaxTokenBytes = 1024;
 constexpr std::int32_t kMaxName = 512;
 constexpr std::int32_t kMaxRank = 4;
-constexpr std::int32_t kFourierBins = 201;     // of 400 samples
+constexpr std::int32_t kFourierBins = 201;  // of 400 samples
 
 Unexpected bad(std::string what) {
   return unexpected(ErrorCode::bad_checkpoint, "ggml file: " + std::move(what), {},
@@ -27,9 +26,10 @@ Unexpected bad(std::string what) {
 }
 
 Unexpected refuse(std::string what) {
-  return unexpected(ErrorCode::unsupported, "ggml file: " + std::move(what), {},
-                    "quantize the model again with a current whisper.cpp, to one of f32, f16, q8_0, q5_0, "
-                    "q5_1, q4_0, q4_1");
+  return unexpected(
+      ErrorCode::unsupported, "ggml file: " + std::move(what), {},
+      "quantize the model again with a current whisper.cpp, to one of f32, f16, q8_0, q5_0, "
+      "q5_1, q4_0, q4_1");
 }
 
 // Hyper-parameters in the order of the file.
@@ -43,11 +43,12 @@ struct Header {
 };
 
 // A number of the file that must lie in [low, high].
-Result<std::int32_t> read_count(ByteReader& reader, std::string_view what, std::int32_t low, std::int32_t high) {
+Result<std::int32_t> read_count(ByteReader& reader, std::string_view what, std::int32_t low,
+                                std::int32_t high) {
   const auto value = TRY(reader.read<std::int32_t>());
   if (value >= low && value <= high) return value;
-  return bad(std::string(what) + " is " + std::to_string(value) + ", outside of " + std::to_string(low) + " to " +
-             std::to_string(high));
+  return bad(std::string(what) + " is " + std::to_string(value) + ", outside of " +
+             std::to_string(low) + " to " + std::to_string(high));
 }
 
 Result<Header> read_header(ByteReader& reader) {
@@ -64,15 +65,22 @@ Result<Header> read_header(ByteReader& reader) {
 }
 
 // The filters are recomputed by the features module; here they only have to be sound.
-Status skip_filters(ByteReader& reader) {
+Status skip_filters(ByteReader& reader, std::int64_t n_mels) {
   const auto mels = TRY(read_count(reader, "the number of mel filters", 1, 512));
-  const auto bins = TRY(read_count(reader, "the width of the mel filters", kFourierBins, kFourierBins));
-  (void)TRY(reader.take(static_cast<std::uint64_t>(mels) * static_cast<std::uint64_t>(bins) * sizeof(float)));
+  if (mels != n_mels) {
+    return bad("has " + std::to_string(mels) + " mel filters, but n_mels is " +
+               std::to_string(n_mels));
+  }
+  const auto bins =
+      TRY(read_count(reader, "the width of the mel filters", kFourierBins, kFourierBins));
+  (void)TRY(reader.take(static_cast<std::uint64_t>(mels) * static_cast<std::uint64_t>(bins) *
+                        sizeof(float)));
   return {};
 }
 
-Result<std::vector<std::string>> read_vocabulary(ByteReader& reader) {
-  const auto count = TRY(read_count(reader, "the number of tokens", 0, kMaxTokens));
+Result<std::vector<std::string>> read_vocabulary(ByteReader& reader, std::int64_t n_vocab) {
+  const auto count =
+      TRY(read_count(reader, "the number of tokens", 0, static_cast<std::int32_t>(n_vocab)));
   std::vector<std::string> tokens;
   for (std::int32_t i = 0; i < count; ++i) {
     const auto size = TRY(read_count(reader, "the length of a token", 0, kMaxTokenBytes));
@@ -99,9 +107,9 @@ struct OtherType {
   std::string_view name;
 };
 constexpr std::array kOtherTypes = {
-    OtherType{4, "q4_2"},  OtherType{5, "q4_3"},  OtherType{9, "q8_1"},  OtherType{10, "q2_k"},
-    OtherType{11, "q3_k"}, OtherType{12, "q4_k"}, OtherType{13, "q5_k"}, OtherType{14, "q6_k"},
-    OtherType{15, "q8_k"},
+    OtherType{4, "q4_2"},  OtherType{5, "q4_3"},  OtherType{9, "q8_1"},
+    OtherType{10, "q2_k"}, OtherType{11, "q3_k"}, OtherType{12, "q4_k"},
+    OtherType{13, "q5_k"}, OtherType{14, "q6_k"}, OtherType{15, "q8_k"},
 };
 
 Result<StorageFormat> format_of(std::int32_t id, std::int32_t ftype, const std::string& name) {
@@ -109,20 +117,22 @@ Result<StorageFormat> format_of(std::int32_t id, std::int32_t ftype, const std::
     if (row.id != id) continue;
     // Before version 2 the blocks had another layout under the same numbers.
     if (row.blocks && ftype / kVersionFactor != kBlockVersion) {
-      return refuse("quantized in the block layout of version " + std::to_string(ftype / kVersionFactor) +
-                    "; version 2 is read");
+      return refuse("quantized in the block layout of version " +
+                    std::to_string(ftype / kVersionFactor) + "; version 2 is read");
     }
     return row.format;
   }
   for (const auto& row : kOtherTypes) {
-    if (row.id == id) return refuse("the tensor '" + name + "' is stored as " + std::string(row.name));
+    if (row.id == id)
+      return refuse("the tensor '" + name + "' is stored as " + std::string(row.name));
   }
   return bad("the tensor '" + name + "' has the unknown type " + std::to_string(id));
 }
 
 // n_dims, name length, type, extents (the innermost first), name, data.
 Status read_tensor(ByteReader& reader, std::int32_t ftype, StateDict& dict) {
-  const auto rank = static_cast<std::size_t>(TRY(read_count(reader, "the number of axes", 1, kMaxRank)));
+  const auto rank =
+      static_cast<std::size_t>(TRY(read_count(reader, "the number of axes", 1, kMaxRank)));
   const auto name_size = TRY(read_count(reader, "the length of a tensor's name", 1, kMaxName));
   const auto type = TRY(reader.read<std::int32_t>());
   std::array<std::int64_t, kMaxRank> extents{};
@@ -131,18 +141,21 @@ Status read_tensor(ByteReader& reader, std::int32_t ftype, StateDict& dict) {
   }
   const auto name = TRY(reader.take_string(static_cast<std::uint64_t>(name_size)));
   const auto printable = [](char c) { return c >= 0x20 && c < 0x7F; };
-  if (!std::all_of(name.begin(), name.end(), printable)) return bad("a tensor's name has control characters");
+  if (!std::all_of(name.begin(), name.end(), printable))
+    return bad("a tensor's name has control characters");
   StoredTensor tensor;
   tensor.format = TRY(format_of(type, ftype, name));
   const auto shape = Shape::checked(std::span(extents.data(), rank));
   const auto size = shape ? storage_bytes(tensor.format, *shape) : std::nullopt;
-  if (!size) return bad("the tensor '" + name + "' has a shape that is too large or not a multiple of 32");
+  if (!size)
+    return bad("the tensor '" + name + "' has a shape that is too large or not a multiple of 32");
   tensor.shape = *shape;
   if (*size > reader.remaining()) {
     return bad("ends inside the tensor '" + name + "' " + shape->to_string());
   }
   tensor.bytes = TRY(reader.take(*size));
-  if (!dict.tensors.emplace(name, tensor).second) return bad("the tensor '" + name + "' appears twice");
+  if (!dict.tensors.emplace(name, tensor).second)
+    return bad("the tensor '" + name + "' appears twice");
   return {};
 }
 
@@ -153,13 +166,15 @@ void note_formats(Checkpoint& checkpoint) {
     names.insert(enum_name(storage_format_names(), tensor.format));
   }
   for (const auto name : names) {
-    checkpoint.notes.push_back("weights are stored as " + std::string(name) + " and dequantized to float");
+    checkpoint.notes.push_back("weights are stored as " + std::string(name) +
+                               " and dequantized to float");
   }
 }
 
 std::string hparams_json(const Header& header) {
   OrderedJson json = OrderedJson::object();
-  for (std::size_t i = 0; i < kDimNames.size(); ++i) json[std::string(kDimNames[i])] = header.dims[i];
+  for (std::size_t i = 0; i < kDimNames.size(); ++i)
+    json[std::string(kDimNames[i])] = header.dims[i];
   json["ftype"] = header.ftype;
   return dump_json(json);
 }
@@ -167,14 +182,14 @@ std::string hparams_json(const Header& header) {
 Result<Checkpoint> read(const FileBytes& file) {
   ByteReader reader(file.bytes, "ggml file");
   const auto header = TRY(read_header(reader));
-  TRY(skip_filters(reader));
+  TRY(skip_filters(reader, header.dims[0]));
   Checkpoint checkpoint;
   checkpoint.container = "ggml";
   checkpoint.path = file.path;
   checkpoint.files.push_back(file.path);
   checkpoint.documents["dims"] = dims_json(header.dims);
   checkpoint.documents["hparams"] = hparams_json(header);
-  checkpoint.tokenizer.tokens = TRY(read_vocabulary(reader));
+  checkpoint.tokenizer.tokens = TRY(read_vocabulary(reader, header.dims[1]));
   checkpoint.tokenizer.kind = "ranks";
   checkpoint.tokenizer.origin = "the vocabulary inside the ggml file";
   while (reader.remaining() > 0) TRY(read_tensor(reader, header.ftype, checkpoint.tensors));

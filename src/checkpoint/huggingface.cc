@@ -47,14 +47,16 @@ Status read_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
     return read("tokenizer.json", source.tokenizer_json);
   }
   if (!path_exists(folder / "vocab.json") || !path_exists(folder / "merges.txt")) {
-    checkpoint.notes.push_back("the folder has no tokenizer (tokenizer.json, or vocab.json and merges.txt)");
+    checkpoint.notes.push_back(
+        "the folder has no tokenizer (tokenizer.json, or vocab.json and merges.txt)");
     return {};
   }
   source.kind = "vocab_merges";
   source.origin = "vocab.json + merges.txt";
   TRY(read("vocab.json", source.vocab_json));
   TRY(read("merges.txt", source.merges_txt));
-  if (path_exists(folder / "added_tokens.json")) TRY(read("added_tokens.json", source.added_tokens_json));
+  if (path_exists(folder / "added_tokens.json"))
+    TRY(read("added_tokens.json", source.added_tokens_json));
   return {};
 }
 
@@ -74,7 +76,8 @@ int detect_huggingface(const fs::path& path) {
     if (name == kIndex) return kByLayout;
     if (name != kWeights) return kNotThis;
     const auto head = first_bytes(path, 16);
-    if (!looks_like_safetensors(std::as_bytes(std::span(head.data(), head.size())))) return kNotThis;
+    if (!looks_like_safetensors(std::as_bytes(std::span(head.data(), head.size()))))
+      return kNotThis;
   }
   const auto folder = folder_of(path);
   if (path_exists(folder / kConfig) && has_model_type(folder / kConfig)) return kByContent;

@@ -12,7 +12,8 @@ namespace {
 using Items = std::vector<std::pair<std::string, PickleId>>;
 
 const PickleId* find(const Items& items, std::string_view key) {
-  const auto it = std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.first == key; });
+  const auto it =
+      std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.first == key; });
   return it == items.end() ? nullptr : &it->second;
 }
 
@@ -44,9 +45,9 @@ Unexpected refuse_other(const Items& top) {
   for (std::size_t i = 0; i < std::min<std::size_t>(top.size(), 3); ++i) {
     keys += (i > 0 ? ", " : "") + top[i].first.substr(0, 60);
   }
-  return unexpected(ErrorCode::unsupported,
-                    "is a PyTorch file of " + what + " (it begins with: " + keys +
-                        "), not OpenAI's with dims and model_state_dict");
+  return unexpected(ErrorCode::unsupported, "is a PyTorch file of " + what +
+                                                " (it begins with: " + keys +
+                                                "), not OpenAI's with dims and model_state_dict");
 }
 
 Result<Dims> read_dims(const TorchArchive& archive, PickleId id) {
@@ -88,11 +89,14 @@ Result<Checkpoint> read(const FileBytes& file) {
 int detect_openai(const fs::path& path) {
   const auto head = first_bytes(path, 16);
   if (head.starts_with("PK\3\4")) return kByLayout;
-  return looks_like_legacy_torch(std::as_bytes(std::span(head.data(), head.size()))) ? kByLayout : kNotThis;
+  return looks_like_legacy_torch(std::as_bytes(std::span(head.data(), head.size()))) ? kByLayout
+                                                                                     : kNotThis;
 }
 
 Result<Checkpoint> read_openai(const FileBytes& file) { return located(read(file), file.where()); }
 
-Result<Checkpoint> read_openai(const fs::path& path) { return read_openai(TRY(FileBytes::map(path))); }
+Result<Checkpoint> read_openai(const fs::path& path) {
+  return read_openai(TRY(FileBytes::map(path)));
+}
 
 }  // namespace oasr

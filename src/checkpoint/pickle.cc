@@ -27,7 +27,8 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 // Two's complement, little-endian, of any length up to 8 bytes.
 std::int64_t to_integer(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) value |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    value |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
   if (!bytes.empty() && bytes.size() < 8 && (bytes.back() & std::byte{0x80}) != std::byte{0}) {
     value |= ~std::uint64_t{0} << (8 * bytes.size());
   }
@@ -39,7 +40,8 @@ std::int64_t to_integer(std::span<const std::byte> bytes) {
 // The stack machine. `marks_` holds the stack's height at each open MARK.
 class PickleMachine {
  public:
-  explicit PickleMachine(std::span<const std::byte> bytes) : bytes_(bytes), reader_(bytes, "pickle") {}
+  explicit PickleMachine(std::span<const std::byte> bytes)
+      : bytes_(bytes), reader_(bytes, "pickle") {}
 
   Result<Pickle> run() {
     while (!stopped_) TRY(step(TRY(reader_.read<std::uint8_t>())));
@@ -61,8 +63,8 @@ class PickleMachine {
     if (const auto run = kOperations[code]) return (this->*run)();
     std::array<char, 8> hex{};
     std::snprintf(hex.data(), hex.size(), "0x%02x", code);
-    return bad(std::string("the opcode ") + hex.data() + " at byte " + std::to_string(reader_.offset() - 1) +
-               " is not one that checkpoints use");
+    return bad(std::string("the opcode ") + hex.data() + " at byte " +
+               std::to_string(reader_.offset() - 1) + " is not one that checkpoints use");
   }
 
   Status push(PickleNode node) {
@@ -184,7 +186,8 @@ class PickleMachine {
   }
   Status op_binfloat() {
     std::uint64_t bits = 0;
-    for (const auto byte : TRY(reader_.take(8))) bits = bits << 8 | static_cast<std::uint64_t>(byte);
+    for (const auto byte : TRY(reader_.take(8)))
+      bits = bits << 8 | static_cast<std::uint64_t>(byte);
     PickleNode node;
     node.kind = PickleKind::real;
     node.real = std::bit_cast<double>(bits);
@@ -230,12 +233,15 @@ class PickleMachine {
   Status op_stack_global() {
     const auto& name = pickle_.nodes_[TRY(pop())];
     const auto& module = pickle_.nodes_[TRY(pop())];
-    if (name.kind != PickleKind::text || module.kind != PickleKind::text) return bad("a global without a name");
+    if (name.kind != PickleKind::text || module.kind != PickleKind::text)
+      return bad("a global without a name");
     return push_global(module.text, name.text);
   }
-  Status op_call() { return gather(2, PickleKind::call); }  // callable, arguments
+  Status op_call() { return gather(2, PickleKind::call); }       // callable, arguments
   Status op_newobj_ex() { return (void)TRY(pop()), op_call(); }  // keyword arguments on top
-  Status op_build() { return (void)TRY(pop()), (void)TRY(top()), Status(); }  // state: never applied
+  Status op_build() {
+    return (void)TRY(pop()), (void)TRY(top()), Status();
+  }  // state: never applied
   Status op_persid() { return push_kind(PickleKind::persistent, {TRY(pop())}); }
 
   std::span<const std::byte> bytes_;
@@ -252,65 +258,67 @@ class PickleMachine {
 std::array<PickleMachine::Operation, 256> PickleMachine::operations() {
   using M = PickleMachine;
   constexpr std::array kRows = {
-      Opcode{0x80, &M::op_proto},        // PROTO
-      Opcode{0x95, &M::op_frame},        // FRAME
-      Opcode{'.', &M::op_stop},          // STOP
-      Opcode{'(', &M::op_mark},          // MARK
-      Opcode{'0', &M::op_pop},           // POP
-      Opcode{'1', &M::op_pop_mark},      // POP_MARK
-      Opcode{'N', &M::op_none},          // NONE
-      Opcode{0x88, &M::op_true},         // NEWTRUE
-      Opcode{0x89, &M::op_false},        // NEWFALSE
-      Opcode{'J', &M::op_binint},        // BININT
-      Opcode{'K', &M::op_binint1},       // BININT1
-      Opcode{'M', &M::op_binint2},       // BININT2
-      Opcode{0x8A, &M::op_long1},        // LONG1
-      Opcode{0x8B, &M::op_long4},        // LONG4
-      Opcode{'G', &M::op_binfloat},      // BINFLOAT
-      Opcode{'X', &M::op_text4},         // BINUNICODE
-      Opcode{0x8C, &M::op_text1},        // SHORT_BINUNICODE
-      Opcode{0x8D, &M::op_text8},        // BINUNICODE8
-      Opcode{'U', &M::op_text1},         // SHORT_BINSTRING
-      Opcode{'T', &M::op_text4},         // BINSTRING
-      Opcode{'C', &M::op_bytes1},        // SHORT_BINBYTES
-      Opcode{'B', &M::op_bytes4},        // BINBYTES
-      Opcode{0x8E, &M::op_bytes8},       // BINBYTES8
-      Opcode{0x96, &M::op_bytes8},       // BYTEARRAY8
-      Opcode{')', &M::op_empty_tuple},   // EMPTY_TUPLE
-      Opcode{'t', &M::op_tuple},         // TUPLE
-      Opcode{0x85, &M::op_tuple1},       // TUPLE1
-      Opcode{0x86, &M::op_tuple2},       // TUPLE2
-      Opcode{0x87, &M::op_tuple3},       // TUPLE3
-      Opcode{']', &M::op_empty_list},    // EMPTY_LIST
-      Opcode{'l', &M::op_list},          // LIST
-      Opcode{'a', &M::op_append},        // APPEND
-      Opcode{'e', &M::op_appends},       // APPENDS
-      Opcode{'}', &M::op_empty_dict},    // EMPTY_DICT
-      Opcode{'d', &M::op_dict},          // DICT
-      Opcode{'s', &M::op_setitem},       // SETITEM
-      Opcode{'u', &M::op_setitems},      // SETITEMS
-      Opcode{0x8F, &M::op_empty_set},    // EMPTY_SET
-      Opcode{0x90, &M::op_appends},      // ADDITEMS
-      Opcode{0x91, &M::op_frozenset},    // FROZENSET
-      Opcode{'q', &M::op_put1},          // BINPUT
-      Opcode{'r', &M::op_put4},          // LONG_BINPUT
-      Opcode{0x94, &M::op_memoize},      // MEMOIZE
-      Opcode{'h', &M::op_get1},          // BINGET
-      Opcode{'j', &M::op_get4},          // LONG_BINGET
-      Opcode{'c', &M::op_global},        // GLOBAL
-      Opcode{0x93, &M::op_stack_global}, // STACK_GLOBAL
-      Opcode{'R', &M::op_call},          // REDUCE
-      Opcode{0x81, &M::op_call},         // NEWOBJ
-      Opcode{0x92, &M::op_newobj_ex},    // NEWOBJ_EX
-      Opcode{'b', &M::op_build},         // BUILD
-      Opcode{'Q', &M::op_persid},        // BINPERSID
+      Opcode{0x80, &M::op_proto},         // PROTO
+      Opcode{0x95, &M::op_frame},         // FRAME
+      Opcode{'.', &M::op_stop},           // STOP
+      Opcode{'(', &M::op_mark},           // MARK
+      Opcode{'0', &M::op_pop},            // POP
+      Opcode{'1', &M::op_pop_mark},       // POP_MARK
+      Opcode{'N', &M::op_none},           // NONE
+      Opcode{0x88, &M::op_true},          // NEWTRUE
+      Opcode{0x89, &M::op_false},         // NEWFALSE
+      Opcode{'J', &M::op_binint},         // BININT
+      Opcode{'K', &M::op_binint1},        // BININT1
+      Opcode{'M', &M::op_binint2},        // BININT2
+      Opcode{0x8A, &M::op_long1},         // LONG1
+      Opcode{0x8B, &M::op_long4},         // LONG4
+      Opcode{'G', &M::op_binfloat},       // BINFLOAT
+      Opcode{'X', &M::op_text4},          // BINUNICODE
+      Opcode{0x8C, &M::op_text1},         // SHORT_BINUNICODE
+      Opcode{0x8D, &M::op_text8},         // BINUNICODE8
+      Opcode{'U', &M::op_text1},          // SHORT_BINSTRING
+      Opcode{'T', &M::op_text4},          // BINSTRING
+      Opcode{'C', &M::op_bytes1},         // SHORT_BINBYTES
+      Opcode{'B', &M::op_bytes4},         // BINBYTES
+      Opcode{0x8E, &M::op_bytes8},        // BINBYTES8
+      Opcode{0x96, &M::op_bytes8},        // BYTEARRAY8
+      Opcode{')', &M::op_empty_tuple},    // EMPTY_TUPLE
+      Opcode{'t', &M::op_tuple},          // TUPLE
+      Opcode{0x85, &M::op_tuple1},        // TUPLE1
+      Opcode{0x86, &M::op_tuple2},        // TUPLE2
+      Opcode{0x87, &M::op_tuple3},        // TUPLE3
+      Opcode{']', &M::op_empty_list},     // EMPTY_LIST
+      Opcode{'l', &M::op_list},           // LIST
+      Opcode{'a', &M::op_append},         // APPEND
+      Opcode{'e', &M::op_appends},        // APPENDS
+      Opcode{'}', &M::op_empty_dict},     // EMPTY_DICT
+      Opcode{'d', &M::op_dict},           // DICT
+      Opcode{'s', &M::op_setitem},        // SETITEM
+      Opcode{'u', &M::op_setitems},       // SETITEMS
+      Opcode{0x8F, &M::op_empty_set},     // EMPTY_SET
+      Opcode{0x90, &M::op_appends},       // ADDITEMS
+      Opcode{0x91, &M::op_frozenset},     // FROZENSET
+      Opcode{'q', &M::op_put1},           // BINPUT
+      Opcode{'r', &M::op_put4},           // LONG_BINPUT
+      Opcode{0x94, &M::op_memoize},       // MEMOIZE
+      Opcode{'h', &M::op_get1},           // BINGET
+      Opcode{'j', &M::op_get4},           // LONG_BINGET
+      Opcode{'c', &M::op_global},         // GLOBAL
+      Opcode{0x93, &M::op_stack_global},  // STACK_GLOBAL
+      Opcode{'R', &M::op_call},           // REDUCE
+      Opcode{0x81, &M::op_call},          // NEWOBJ
+      Opcode{0x92, &M::op_newobj_ex},     // NEWOBJ_EX
+      Opcode{'b', &M::op_build},          // BUILD
+      Opcode{'Q', &M::op_persid},         // BINPERSID
   };
   std::array<Operation, 256> table{};
   for (const auto& row : kRows) table[row.code] = row.run;
   return table;
 }
 
-Result<Pickle> Pickle::parse(std::span<const std::byte> bytes) { return PickleMachine(bytes).run(); }
+Result<Pickle> Pickle::parse(std::span<const std::byte> bytes) {
+  return PickleMachine(bytes).run();
+}
 
 bool Pickle::is_global(PickleId id, std::string_view module, std::string_view name) const {
   const auto& node = nodes_[id];
@@ -320,26 +328,41 @@ bool Pickle::is_global(PickleId id, std::string_view module, std::string_view na
 std::string Pickle::describe(PickleId id) const {
   const auto& node = nodes_[id];
   const auto spelled = [](const PickleNode& global) {  // from the file: keep it short and printable
-    std::string name = std::string(global.text.substr(0, 100)) + "." + std::string(global.name.substr(0, 100));
-    std::replace_if(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }, '?');
+    std::string name =
+        std::string(global.text.substr(0, 100)) + "." + std::string(global.name.substr(0, 100));
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }, '?');
     return name;
   };
   switch (node.kind) {
-    case PickleKind::none: return "None";
-    case PickleKind::boolean: return "a truth value";
-    case PickleKind::integer: return "a whole number";
-    case PickleKind::real: return "a number";
-    case PickleKind::text: return "a text";
-    case PickleKind::bytes: return "bytes";
-    case PickleKind::tuple: return "a tuple";
-    case PickleKind::list: return "a list";
-    case PickleKind::set: return "a set";
-    case PickleKind::dict: return "a dict";
-    case PickleKind::global: return spelled(node);
-    case PickleKind::persistent: return "a storage";
+    case PickleKind::none:
+      return "None";
+    case PickleKind::boolean:
+      return "a truth value";
+    case PickleKind::integer:
+      return "a whole number";
+    case PickleKind::real:
+      return "a number";
+    case PickleKind::text:
+      return "a text";
+    case PickleKind::bytes:
+      return "bytes";
+    case PickleKind::tuple:
+      return "a tuple";
+    case PickleKind::list:
+      return "a list";
+    case PickleKind::set:
+      return "a set";
+    case PickleKind::dict:
+      return "a dict";
+    case PickleKind::global:
+      return spelled(node);
+    case PickleKind::persistent:
+      return "a storage";
     case PickleKind::call: {
       const auto& callee = nodes_[node.items[0]];
-      return callee.kind == PickleKind::global ? "a call of " + spelled(callee) : std::string("a call of a computed object");
+      return callee.kind == PickleKind::global ? "a call of " + spelled(callee)
+                                               : std::string("a call of a computed object");
     }
   }
   CHECK(false, "a pickle node without a description");

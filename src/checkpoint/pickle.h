@@ -16,20 +16,27 @@ namespace oasr {
 using PickleId = std::uint32_t;  // of a node of its Pickle
 
 enum class PickleKind : std::uint8_t {
-  none, boolean, integer, real, text, bytes,
-  tuple, list, set,  // items
-  dict,              // items: key, value, key, value, …
-  global,            // text: "module.name"
-  persistent,        // items: [id]; a reference to something outside the pickle
-  call,              // items: [callable, arguments, then what was appended or set as key, value]
+  none,
+  boolean,
+  integer,
+  real,
+  text,
+  bytes,
+  tuple,
+  list,
+  set,         // items
+  dict,        // items: key, value, key, value, …
+  global,      // text: "module.name"
+  persistent,  // items: [id]; a reference to something outside the pickle
+  call,        // items: [callable, arguments, then what was appended or set as key, value]
 };
 
 struct PickleNode {
   PickleKind kind = PickleKind::none;
   std::int64_t integer = 0;  // also boolean
   double real = 0;
-  std::string_view text;     // text, bytes, global (of which `module` is the first part)
-  std::string_view name;     // global: the second part
+  std::string_view text;  // text, bytes, global (of which `module` is the first part)
+  std::string_view name;  // global: the second part
   std::vector<PickleId> items;
 };
 

@@ -43,7 +43,8 @@ std::span<const ContainerReader> container_readers() { return kReaders; }
 Result<Checkpoint> open_checkpoint(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
-    return unexpected(ErrorCode::not_found, error ? error.message() : "no such file or folder", path.string());
+    return unexpected(ErrorCode::not_found, error ? error.message() : "no such file or folder",
+                      path.string());
   }
   const ContainerReader* best = nullptr;
   int sure = kNotThis;
@@ -54,8 +55,9 @@ Result<Checkpoint> open_checkpoint(const fs::path& path) {
     }
   }
   if (best != nullptr) return best->read(path);
-  return unexpected(ErrorCode::unsupported, "is " + describe_path(path) + ", not a checkpoint that is read",
-                    path.string(), "give " + readable());
+  return unexpected(ErrorCode::unsupported,
+                    "is " + describe_path(path) + ", not a checkpoint that is read", path.string(),
+                    "give " + readable());
 }
 
 std::string dims_json(const Dims& dims) {

@@ -59,7 +59,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 
   bool number_unsigned(std::uint64_t value) override {
     if (state_ == State::shape) {
-      if (entries.back().shape.size() == Shape::kMaxRank) return fail("a tensor of more than 8 axes");
+      if (entries.back().shape.size() == Shape::kMaxRank)
+        return fail("a tensor of more than 8 axes");
       if (value > INT64_MAX) return fail("an extent over 2^63");
       entries.back().shape.push_back(static_cast<std::int64_t>(value));
     } else if (state_ == State::offsets) {
@@ -85,7 +86,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
       if (!in_metadata_) entries.push_back({.name = name, .dtype = {}, .shape = {}, .offsets = {}});
       return true;
     }
-    if (!fields_.insert(name).second) return fail("the key '" + name + "' appears twice in one object");
+    if (!fields_.insert(name).second)
+      return fail("the key '" + name + "' appears twice in one object");
     field_ = name;
     const bool known = name == "dtype" || name == "shape" || name == "data_offsets";
     if (state_ == State::entry && !known) return fail("the unknown key '" + name + "'");
@@ -102,7 +104,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 
   bool end_object() override {
     if (state_ == State::entry && (fields_.size() != 3 || entries.back().offsets.size() != 2)) {
-      return fail("the tensor '" + entries.back().name + "' lacks a dtype, shape or two data_offsets");
+      return fail("the tensor '" + entries.back().name +
+                  "' lacks a dtype, shape or two data_offsets");
     }
     state_ = state_ == State::top ? State::done : State::top;
     return true;
@@ -144,16 +147,21 @@ Result<std::vector<HeaderEntry>> parse_header(std::string_view text) {
 }
 
 Result<StoredTensor> place(const HeaderEntry& entry, std::span<const std::byte> data) {
-  const auto refuse = [&](const std::string& why) { return bad("the tensor '" + entry.name + "' " + why); };
+  const auto refuse = [&](const std::string& why) {
+    return bad("the tensor '" + entry.name + "' " + why);
+  };
   const auto printable = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; };
-  if (entry.name.size() > kMaxName || !std::all_of(entry.name.begin(), entry.name.end(), printable)) {
+  if (entry.name.size() > kMaxName ||
+      !std::all_of(entry.name.begin(), entry.name.end(), printable)) {
     return bad("a tensor name is longer than 512 bytes or has control characters");
   }
-  const auto row = std::find_if(kDTypes.begin(), kDTypes.end(), [&](auto& r) { return r.name == entry.dtype; });
+  const auto row =
+      std::find_if(kDTypes.begin(), kDTypes.end(), [&](auto& r) { return r.name == entry.dtype; });
   if (row == kDTypes.end()) {
     return unexpected(ErrorCode::unsupported,
                       "safetensors: the tensor '" + entry.name + "' has dtype " + entry.dtype +
-                          ", which is not read", {}, "convert the weights to F16, BF16 or F32");
+                          ", which is not read",
+                      {}, "convert the weights to F16, BF16 or F32");
   }
   const auto shape = Shape::checked(entry.shape);
   const auto size = shape ? storage_bytes(row->format, *shape) : std::nullopt;
@@ -161,8 +169,8 @@ Result<StoredTensor> place(const HeaderEntry& entry, std::span<const std::byte> 
   const auto [begin, end] = std::array{entry.offsets[0], entry.offsets[1]};
   if (begin > end || end > data.size()) return refuse("lies outside the file");
   if (end - begin != *size) {
-    return refuse("has " + std::to_string(end - begin) + " bytes, its shape " + shape->to_string() + " in " +
-                  entry.dtype + " needs " + std::to_string(*size));
+    return refuse("has " + std::to_string(end - begin) + " bytes, its shape " + shape->to_string() +
+                  " in " + entry.dtype + " needs " + std::to_string(*size));
   }
   return StoredTensor{row->format, *shape, data.subspan(begin, *size), {}};
 }
@@ -174,7 +182,8 @@ Status check_contiguous(std::vector<HeaderEntry>& entries, std::size_t data_size
   for (const auto& entry : entries) {
     if (entry.offsets[0] != at) {
       return bad("the tensor '" + entry.name + "' begins at " + std::to_string(entry.offsets[0]) +
-                 ", the data before it ends at " + std::to_string(at) + ": tensors overlap or leave a hole");
+                 ", the data before it ends at " + std::to_string(at) +
+                 ": tensors overlap or leave a hole");
     }
     at = entry.offsets[1];
   }
@@ -210,7 +219,8 @@ bool has_duplicate_keys(std::string_view text) {
   const auto watch = [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key) found |= !open.back().insert(value.get<std::string>()).second;
+    if (event == Json::parse_event_t::key)
+      found |= !open.back().insert(value.get<std::string>()).second;
     return true;
   };
   const auto parsed = Json::parse(text.begin(), text.end(), watch, false);
@@ -221,7 +231,9 @@ Result<Index> read_index(const std::filesystem::path& path) {
   const auto where = path.string();
   const auto text = TRY(read_text_file(path));
   const auto json = TRY(parse_json(text, where));
-  const auto refuse = [&](const std::string& why) { return unexpected(ErrorCode::bad_checkpoint, why, where); };
+  const auto refuse = [&](const std::string& why) {
+    return unexpected(ErrorCode::bad_checkpoint, why, where);
+  };
   if (has_duplicate_keys(text)) return refuse("names a tensor twice");
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     return refuse("has no weight_map");
@@ -230,7 +242,8 @@ Result<Index> read_index(const std::filesystem::path& path) {
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     if (!shard.is_string()) return refuse("the shard of '" + tensor + "' is no file name");
     const auto name = shard.get<std::string>();
-    const bool plain = name.find_first_of(std::string_view("/\\\0", 3)) == name.npos && !name.starts_with('.');
+    const bool plain =
+        name.find_first_of(std::string_view("/\\\0", 3)) == name.npos && !name.starts_with('.');
     if (!plain || !name.ends_with(".safetensors")) {
       return refuse("the shard '" + name + "' is not a plain .safetensors file name");
     }
@@ -243,7 +256,9 @@ Result<Index> read_index(const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<StateDict> read_safetensors(const FileBytes& file) { return located(read(file), file.where()); }
+Result<StateDict> read_safetensors(const FileBytes& file) {
+  return located(read(file), file.where());
+}
 
 Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path>& files) {
@@ -255,7 +270,8 @@ Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
     for (auto& [name, tensor] : dict.tensors) {
       const auto expected = index.shard_of.find(name);
       if (expected == index.shard_of.end() || expected->second != shard) {
-        return unexpected(ErrorCode::bad_checkpoint, "holds '" + name + "', which the index does not place here",
+        return unexpected(ErrorCode::bad_checkpoint,
+                          "holds '" + name + "', which the index does not place here",
                           file.where());
       }
       all.tensors.emplace(name, tensor);
@@ -265,7 +281,8 @@ Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
   }
   for (const auto& [name, shard] : index.shard_of) {
     if (!all.tensors.contains(name)) {
-      return unexpected(ErrorCode::bad_checkpoint, "lacks '" + name + "', which the index places here",
+      return unexpected(ErrorCode::bad_checkpoint,
+                        "lacks '" + name + "', which the index places here",
                         (path.parent_path() / shard).string());
     }
   }
@@ -275,7 +292,8 @@ Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
 bool looks_like_safetensors(std::span<const std::byte> bytes) {
   ByteReader reader(bytes, "safetensors file");
   const auto size = reader.read<std::uint64_t>().value_or(kMaxHeader + 1);
-  return size >= 2 && size <= kMaxHeader && bytes.size() > kSizeField && bytes[kSizeField] == std::byte{'{'};
+  return size >= 2 && size <= kMaxHeader && bytes.size() > kSizeField &&
+         bytes[kSizeField] == std::byte{'{'};
 }
 
 }  // namespace oasr

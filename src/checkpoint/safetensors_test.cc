@@ -12,17 +12,14 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::le;
-
-std::string file_of(std::string_view header, std::string_view data) {
-  return le<std::uint64_t>(header.size()) + std::string(header) + std::string(data);
-}
+using testing::safetensors_file;
 
 Result<StateDict> read(const std::string& file) {
   return read_safetensors({"x.safetensors", testing::as_bytes(file), nullptr});
 }
 
 std::string refusal(std::string_view header, std::string_view data = "12345678") {
-  const auto file = file_of(header, data);
+  const auto file = safetensors_file(header, data);
   const auto dict = read(file);
   return dict ? "" : dict.error().message();
 }
@@ -33,7 +30,7 @@ const std::string kHeader =
 const std::string kData = le(1.5f) + le<std::uint16_t>(0x3C00) + le<std::uint16_t>(0xC000);
 
 TEST(Safetensors, ReadsTensorsInPlace) {
-  const auto file = file_of(kHeader, kData);
+  const auto file = safetensors_file(kHeader, kData);
   auto dict = read(file);
   ASSERT_TRUE(dict) << dict.error().message();
   ASSERT_EQ(dict->tensors.size(), 2u);
@@ -50,12 +47,12 @@ TEST(Safetensors, ReadsTensorsInPlace) {
 }
 
 TEST(Safetensors, ReadsAnEmptyFileOfTensors) {
-  const auto file = file_of("{}", "");
+  const auto file = safetensors_file("{}", "");
   EXPECT_TRUE(read(file));
 }
 
 TEST(Safetensors, RefusesEveryTruncationAndEveryExtraByte) {
-  const auto file = file_of(kHeader, kData);
+  const auto file = safetensors_file(kHeader, kData);
   for (std::size_t size = 0; size < file.size(); ++size) {
     const auto cut = file.substr(0, size);
     EXPECT_FALSE(read(cut)) << size;
@@ -64,7 +61,7 @@ TEST(Safetensors, RefusesEveryTruncationAndEveryExtraByte) {
 }
 
 TEST(Safetensors, SurvivesEveryByteMutation) {
-  const auto file = file_of(kHeader, kData);
+  const auto file = safetensors_file(kHeader, kData);
   for (std::size_t at = 0; at < file.size() - kData.size(); ++at) {
     for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
       auto changed = file;
@@ -90,18 +87,22 @@ TEST(Safetensors, RefusesOverlapsHolesAndOffsetsOutsideTheFile) {
   EXPECT_THAT(two("[0,4]", "[2,6]"), HasSubstr("overlap"));
   EXPECT_THAT(two("[0,4]", "[5,9]"), HasSubstr("outside the file"));
   EXPECT_THAT(two("[0,4]", "[8,4]"), HasSubstr("outside the file"));
-  EXPECT_THAT(two("[0,4]", "[9223372036854775808,9223372036854775812]"), HasSubstr("outside the file"));
+  EXPECT_THAT(two("[0,4]", "[9223372036854775808,9223372036854775812]"),
+              HasSubstr("outside the file"));
   EXPECT_THAT(two("[0,4]", "[18446744073709551612,0]"), HasSubstr("outside the file"));
   EXPECT_THAT(two("[0,4]", "[18446744073709551616,4]"), HasSubstr("no whole number"));
   EXPECT_THAT(two("[0,4]", "[4,8,8]"), HasSubstr("more than two"));
   EXPECT_THAT(two("[0,4]", "[4]"), HasSubstr("lacks"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"), HasSubstr("hole"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})"), HasSubstr("end at byte 4"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"),
+              HasSubstr("hole"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})"),
+              HasSubstr("end at byte 4"));
 }
 
 TEST(Safetensors, RefusesShapesThatDoNotMatch) {
   const auto shape = [](const char* text) {
-    return refusal(std::string(R"({"a":{"dtype":"F32","data_offsets":[0,8],"shape":)") + text + "}}");
+    return refusal(std::string(R"({"a":{"dtype":"F32","data_offsets":[0,8],"shape":)") + text +
+                   "}}");
   };
   EXPECT_EQ(shape("[2]"), "");
   EXPECT_EQ(shape("[1,2,1]"), "");
@@ -123,14 +124,17 @@ TEST(Safetensors, RefusesShapesThatDoNotMatch) {
 TEST(Safetensors, RefusesUnknownAndDuplicateKeys) {
   const std::string entry = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   EXPECT_EQ(refusal(R"({"a":)" + entry + "}"), "");
-  EXPECT_THAT(refusal(R"({"a":)" + entry + R"(,"a":)" + entry + "}"), HasSubstr("'a' appears twice"));
+  EXPECT_THAT(refusal(R"({"a":)" + entry + R"(,"a":)" + entry + "}"),
+              HasSubstr("'a' appears twice"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})"),
               HasSubstr("'dtype' appears twice"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":{}}})"), HasSubstr("unknown key 'x'"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":{}}})"),
+              HasSubstr("unknown key 'x'"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})"), HasSubstr("lacks"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":{"b":"c"}}})"), HasSubstr("object"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":1}})"), HasSubstr("number"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"C64","shape":[1],"data_offsets":[0,8]}})"), HasSubstr("dtype C64"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"C64","shape":[1],"data_offsets":[0,8]}})"),
+              HasSubstr("dtype C64"));
   EXPECT_THAT(refusal(R"({"a\u0000":)" + entry + "}"), HasSubstr("control"));
   EXPECT_THAT(refusal("{\"" + std::string(513, 'n') + "\":" + entry + "}"), HasSubstr("512"));
 }
@@ -165,7 +169,8 @@ class Shards : public ::testing::Test {
     return dict ? std::to_string(dict->tensors.size()) : dict.error().message();
   }
   static std::string shard(const std::string& name) {
-    return file_of(R"({")" + name + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
+    return safetensors_file(
+        R"({")" + name + R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
   }
   testing::TemporaryFolder folder_;
   std::vector<fs::path> files_;
@@ -175,12 +180,14 @@ TEST_F(Shards, AreJoinedWhenTheyHoldWhatTheIndexSays) {
   put("1.safetensors", shard("a"));
   put("2.safetensors", shard("b"));
   const auto index = [&](const std::string& map) {
-    put("model.safetensors.index.json", R"({"metadata":{"total_size":16},"weight_map":)" + map + "}");
+    put("model.safetensors.index.json",
+        R"({"metadata":{"total_size":16},"weight_map":)" + map + "}");
     return load();
   };
   EXPECT_EQ(index(R"({"a":"1.safetensors","b":"2.safetensors"})"), "2");
   EXPECT_EQ(files_.size(), 2u);
-  EXPECT_THAT(index(R"({"a":"2.safetensors","b":"1.safetensors"})"), HasSubstr("does not place here"));
+  EXPECT_THAT(index(R"({"a":"2.safetensors","b":"1.safetensors"})"),
+              HasSubstr("does not place here"));
   EXPECT_THAT(index(R"({"a":"1.safetensors"})"), "1");
   EXPECT_THAT(index(R"({"a":"1.safetensors","c":"1.safetensors"})"), HasSubstr("lacks 'c'"));
   EXPECT_THAT(index(R"({"a":"../1.safetensors"})"), HasSubstr("not a plain"));

@@ -17,10 +17,27 @@ namespace oasr {
 
 // How the bytes encode the numbers.
 enum class StorageFormat : std::uint8_t {
-  f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean,
-  f8_e4m3, f8_e5m2,
-  q4_0, q4_1, q5_0, q5_1, q8_0,  // ggml blocks of 32 along the last axis
-  ct2_int8,                      // int8 rows with a float32 scale a row: value = code / scale
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  f8_e4m3,
+  f8_e5m2,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,      // ggml blocks of 32 along the last axis
+  ct2_int8,  // int8 rows with a float32 scale a row: value = code / scale
 };
 std::span<const EnumName<StorageFormat>> storage_format_names();
 
@@ -30,7 +47,7 @@ std::optional<std::size_t> storage_bytes(StorageFormat format, const Shape& shap
 // One tensor. The bytes are borrowed from a keep-alive of the StateDict and may be unaligned.
 struct StoredTensor {
   StorageFormat format = StorageFormat::f32;
-  Shape shape;                           // logical, row-major
+  Shape shape;  // logical, row-major
   std::span<const std::byte> bytes;
   std::span<const std::byte> row_scale;  // ct2_int8 only: float32 [shape[0]]
 };

@@ -45,23 +45,28 @@ std::uint64_t item_size(StorageFormat format) { return *storage_bytes(format, Sh
 Result<std::string> find_folder(const ZipArchive& zip) {
   for (const auto& entry : zip.entries()) {
     const auto slash = entry.name.find('/');
-    if (slash != entry.name.npos && entry.name.substr(slash) == "/data.pkl") return entry.name.substr(0, slash + 1);
+    if (slash != entry.name.npos && entry.name.substr(slash) == "/data.pkl")
+      return entry.name.substr(0, slash + 1);
   }
-  return unexpected(ErrorCode::unsupported, "is a zip archive without a data.pkl, so not from torch.save");
+  return unexpected(ErrorCode::unsupported,
+                    "is a zip archive without a data.pkl, so not from torch.save");
 }
 
 Status check_kind(const ZipArchive& zip, const std::string& folder) {
-  const auto is_code = [&](const ZipEntry& entry) { return entry.name.starts_with(folder + "code/"); };
+  const auto is_code = [&](const ZipEntry& entry) {
+    return entry.name.starts_with(folder + "code/");
+  };
   if (zip.find(folder + "constants.pkl") != nullptr ||
       std::any_of(zip.entries().begin(), zip.entries().end(), is_code)) {
-    return unexpected(ErrorCode::unsupported, "is a TorchScript program, not a checkpoint of weights", {},
+    return unexpected(ErrorCode::unsupported,
+                      "is a TorchScript program, not a checkpoint of weights", {},
                       "give the file that it was exported from");
   }
   if (const auto* order = zip.find(folder + "byteorder")) {
     const auto text = TRY(zip.extract(*order, kMaxMark));
     if (text != "little") {
-      return unexpected(ErrorCode::unsupported, "was written on a machine with big-endian numbers", {},
-                        "save it again on a little-endian machine");
+      return unexpected(ErrorCode::unsupported, "was written on a machine with big-endian numbers",
+                        {}, "save it again on a little-endian machine");
     }
   }
   return {};
@@ -112,8 +117,9 @@ struct TorchArchive::View {
 Result<TorchArchive> TorchArchive::open(const FileBytes& file) {
   const auto read = [&]() -> Result<TorchArchive> {
     if (looks_like_legacy_torch(file.bytes)) {
-      return unexpected(ErrorCode::unsupported, "is a PyTorch file in the format from before version 1.6", {},
-                        "save it again with torch.save(torch.load(path), path) in a current PyTorch");
+      return unexpected(
+          ErrorCode::unsupported, "is a PyTorch file in the format from before version 1.6", {},
+          "save it again with torch.save(torch.load(path), path) in a current PyTorch");
     }
     TorchArchive archive;
     archive.file_ = file;
@@ -122,20 +128,26 @@ Result<TorchArchive> TorchArchive::open(const FileBytes& file) {
     archive.folder_ = TRY(find_folder(archive.zip_));
     TRY(check_kind(archive.zip_, archive.folder_));
     const auto* pickle = archive.zip_.find(archive.folder_ + "data.pkl");
-    archive.text_ = std::make_shared<const std::string>(TRY(archive.zip_.extract(*pickle, kMaxPickle)));
-    archive.pickle_ = TRY(Pickle::parse(std::as_bytes(std::span(archive.text_->data(), archive.text_->size()))));
+    archive.text_ =
+        std::make_shared<const std::string>(TRY(archive.zip_.extract(*pickle, kMaxPickle)));
+    archive.pickle_ =
+        TRY(Pickle::parse(std::as_bytes(std::span(archive.text_->data(), archive.text_->size()))));
     return archive;
   };
   return located(read(), file.where());
 }
 
-Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(PickleId id, std::string_view what) const {
+Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(
+    PickleId id, std::string_view what) const {
   const auto& node = pickle_[id];
-  const bool ordered = node.kind == PickleKind::call && pickle_.is_global(node.items[0], "collections", "OrderedDict");
+  const bool ordered = node.kind == PickleKind::call &&
+                       pickle_.is_global(node.items[0], "collections", "OrderedDict");
   if (node.kind != PickleKind::dict && !ordered) {
-    return bad(std::string(what) + " is " + pickle_.describe(id) + ", not a dict; it was not called or loaded");
+    return bad(std::string(what) + " is " + pickle_.describe(id) +
+               ", not a dict; it was not called or loaded");
   }
-  if (ordered && !pickle_[node.items[1]].items.empty()) return bad(std::string(what) + " is built in an unknown way");
+  if (ordered && !pickle_[node.items[1]].items.empty())
+    return bad(std::string(what) + " is built in an unknown way");
   std::vector<std::pair<std::string, PickleId>> pairs;
   std::set<std::string_view> names;
   for (std::size_t at = ordered ? 2 : 0; at + 1 < node.items.size(); at += 2) {
@@ -143,7 +155,8 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(Pickle
     if (key.kind != PickleKind::text) {
       return bad(std::string(what) + " has " + pickle_.describe(node.items[at]) + " as a key");
     }
-    if (!names.insert(key.text).second) return bad(std::string(what) + " has the key '" + std::string(key.text) + "' twice");
+    if (!names.insert(key.text).second)
+      return bad(std::string(what) + " has the key '" + std::string(key.text) + "' twice");
     pairs.emplace_back(key.text, node.items[at + 1]);
   }
   return pairs;
@@ -151,41 +164,48 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(Pickle
 
 // The arguments of the call that rebuilds a tensor, behind the wrappers that may surround it:
 // _rebuild_parameter(data, …) and _rebuild_from_type_v2(function, type, arguments, state).
-Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id, std::string_view name) const {
-  const auto refuse = [&](PickleId what) {
-    return bad("'" + std::string(name) + "' is " + pickle_.describe(what) + ", not a tensor; it was not called");
+Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id,
+                                                          std::string_view name) const {
+  const auto refuse = [&](const std::string& what) {
+    return bad("'" + std::string(name) + "' is " + what + ", not a tensor; it was not called");
   };
-  if (pickle_[id].kind != PickleKind::call) return refuse(id);
+  if (pickle_[id].kind != PickleKind::call) return refuse(pickle_.describe(id));
   PickleId callee = pickle_[id].items[0], tuple = pickle_[id].items[1];
   for (int wrappers = 0; wrappers < kMaxWrappers; ++wrappers) {
-    if (pickle_[tuple].kind != PickleKind::tuple) return refuse(id);
     const auto& items = pickle_[tuple].items;
+    if (pickle_[tuple].kind != PickleKind::tuple) break;
     for (const char* rebuild : {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"}) {
-      if (pickle_.is_global(callee, "torch._utils", rebuild)) return std::span<const PickleId>(items);
+      if (pickle_.is_global(callee, "torch._utils", rebuild))
+        return std::span<const PickleId>(items);
     }
     if (pickle_.is_global(callee, "torch._utils", "_rebuild_parameter") && !items.empty()) {
-      if (pickle_[items[0]].kind != PickleKind::call) return refuse(items[0]);
-      callee = pickle_[items[0]].items[0];
-      tuple = pickle_[items[0]].items[1];
-    } else if (pickle_.is_global(callee, "torch._tensor", "_rebuild_from_type_v2") && items.size() >= 3) {
+      const auto& inner = pickle_[items[0]];
+      if (inner.kind != PickleKind::call)
+        return refuse("a parameter around " + pickle_.describe(items[0]));
+      callee = inner.items[0];
+      tuple = inner.items[1];
+    } else if (pickle_.is_global(callee, "torch._tensor", "_rebuild_from_type_v2") &&
+               items.size() >= 3) {
       callee = items[0];
       tuple = items[2];
     } else {
-      return refuse(id);
+      break;
     }
   }
-  return refuse(id);
+  return refuse("a call of " + pickle_.describe(callee));
 }
 
 // ("storage", torch.<T>Storage, key, location, numel). An UntypedStorage counts bytes; its dtype
 // must be known already.
 Status TorchArchive::fill_storage(View& view, PickleId storage) const {
-  const auto refuse = [&](const std::string& why) { return bad("the storage of '" + view.name + "' " + why); };
+  const auto refuse = [&](const std::string& why) {
+    return bad("the storage of '" + view.name + "' " + why);
+  };
   const auto& reference = pickle_[storage];
   if (reference.kind != PickleKind::persistent) return refuse("is " + pickle_.describe(storage));
   const auto& items = pickle_[reference.items[0]].items;
-  if (items.size() != 5 || pickle_[items[0]].text != "storage" || pickle_[items[2]].kind != PickleKind::text ||
-      pickle_[items[4]].kind != PickleKind::integer) {
+  if (items.size() != 5 || pickle_[items[0]].text != "storage" ||
+      pickle_[items[2]].kind != PickleKind::text || pickle_[items[4]].kind != PickleKind::integer) {
     return refuse("has an unknown description");
   }
   const bool untyped = pickle_.is_global(items[1], "torch.storage", "UntypedStorage");
@@ -193,7 +213,8 @@ Status TorchArchive::fill_storage(View& view, PickleId storage) const {
     const auto row = std::find_if(kStorages.begin(), kStorages.end(), [&](const StorageRow& r) {
       return !r.storage.empty() && pickle_.is_global(items[1], "torch", r.storage);
     });
-    if (row == kStorages.end()) return refuse("has the type " + pickle_.describe(items[1]) + ", which is not read");
+    if (row == kStorages.end())
+      return refuse("has the type " + pickle_.describe(items[1]) + ", which is not read");
     view.format = row->format;
   }
   const auto key = "data/" + std::string(pickle_[items[2]].text);
@@ -205,7 +226,8 @@ Status TorchArchive::fill_storage(View& view, PickleId storage) const {
   const auto claimed = pickle_[items[4]].integer;
   if (claimed < 0 || view.storage.size() % size != 0 ||
       static_cast<std::uint64_t>(claimed) != (untyped ? view.storage.size() : view.numel)) {
-    return refuse("has " + std::to_string(view.storage.size()) + " bytes, not " + std::to_string(claimed) +
+    return refuse("has " + std::to_string(view.storage.size()) + " bytes, not " +
+                  std::to_string(claimed) +
                   (untyped ? " bytes" : " elements of " + std::to_string(size) + " bytes"));
   }
   return {};
@@ -216,13 +238,17 @@ Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name
   const auto items = TRY(arguments(id, name));
   View view;
   view.name = name;
-  const auto refuse = [&] { return bad("the tensor '" + view.name + "' has an unknown description"); };
+  const auto refuse = [&] {
+    return bad("the tensor '" + view.name + "' has an unknown description");
+  };
   const auto numbers = [&](PickleId from, std::vector<std::int64_t>& out) {
     // A shape is a tuple, or a call of torch.Size with one.
     const auto& node = pickle_[from];
-    const bool size = node.kind == PickleKind::call && pickle_.is_global(node.items[0], "torch", "Size");
+    const bool size =
+        node.kind == PickleKind::call && pickle_.is_global(node.items[0], "torch", "Size");
     const auto& arguments = pickle_[size ? node.items[1] : from];
-    const auto& tuple = size && arguments.items.size() == 1 ? pickle_[arguments.items[0]] : arguments;
+    const auto& tuple =
+        size && arguments.items.size() == 1 ? pickle_[arguments.items[0]] : arguments;
     if (tuple.kind != PickleKind::tuple || tuple.items.size() > Shape::kMaxRank) return false;
     for (const auto item : tuple.items) {
       if (pickle_[item].kind != PickleKind::integer) return false;
@@ -230,7 +256,9 @@ Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name
     }
     return true;
   };
-  if (items.size() < 4 || pickle_[items[1]].kind != PickleKind::integer || pickle_[items[1]].integer < 0) return refuse();
+  if (items.size() < 4 || pickle_[items[1]].kind != PickleKind::integer ||
+      pickle_[items[1]].integer < 0)
+    return refuse();
   view.offset = static_cast<std::uint64_t>(pickle_[items[1]].integer);
   if (!numbers(items[2], view.extents) || !numbers(items[3], view.stride)) return refuse();
   if (items.size() > 6) {
@@ -259,7 +287,8 @@ Result<StoredTensor> TorchArchive::copy(const View& view) {
       at += static_cast<std::uint64_t>(index[axis] * view.stride[axis]);
     }
     std::memcpy(buffer->data() + i * size, view.storage.data() + at * size, size);
-    for (std::size_t axis = view.extents.size(); axis-- > 0 && ++index[axis] == view.extents[axis];) index[axis] = 0;
+    for (std::size_t axis = view.extents.size(); axis-- > 0 && ++index[axis] == view.extents[axis];)
+      index[axis] = 0;
   }
   owners_.push_back(buffer);
   return StoredTensor{view.format, view.shape, *buffer, {}};
@@ -272,7 +301,8 @@ Result<StoredTensor> TorchArchive::tensor(PickleId id, std::string_view name) {
     if (!is_row_major(from.extents, from.stride)) return copy(from);
     const auto size = item_size(from.format);
     const auto bytes = static_cast<std::uint64_t>(from.shape.elements()) * size;
-    return StoredTensor{from.format, from.shape, from.storage.subspan(from.offset * size, bytes), {}};
+    return StoredTensor{
+        from.format, from.shape, from.storage.subspan(from.offset * size, bytes), {}};
   };
   return located(read(), file_.where());
 }
@@ -281,7 +311,8 @@ bool looks_like_legacy_torch(std::span<const std::byte> bytes) {
   // PROTO, LONG1 of 10 bytes: 0x1950a86a20f9469cfc6c.
   constexpr std::array<unsigned char, 14> kBegin = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c,
                                                     0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
-  return bytes.size() >= kBegin.size() && std::memcmp(bytes.data(), kBegin.data(), kBegin.size()) == 0;
+  return bytes.size() >= kBegin.size() &&
+         std::memcmp(bytes.data(), kBegin.data(), kBegin.size()) == 0;
 }
 
 }  // namespace oasr

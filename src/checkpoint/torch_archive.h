@@ -26,7 +26,8 @@ class TorchArchive {
 
   // The items of a dict or collections.OrderedDict with text keys, in their order. An error for
   // anything else and for keys that appear twice; `what` names the object in it.
-  Result<std::vector<std::pair<std::string, PickleId>>> items(PickleId id, std::string_view what) const;
+  Result<std::vector<std::pair<std::string, PickleId>>> items(PickleId id,
+                                                              std::string_view what) const;
 
   // The tensor that a node rebuilds. Row-major views of a storage are borrowed from the file,
   // others (transposed, strided) are copied. Refuses every call that is not one of torch's ways to
@@ -45,11 +46,11 @@ class TorchArchive {
 
   FileBytes file_;
   ZipArchive zip_;
-  std::string folder_;                    // "archive/"
+  std::string folder_;                       // "archive/"
   std::shared_ptr<const std::string> text_;  // of the pickle, which borrows from it
   Pickle pickle_;
   std::vector<std::shared_ptr<const void>> owners_;
-  std::uint64_t copied_ = 0;              // bytes so far
+  std::uint64_t copied_ = 0;  // bytes so far
 };
 
 // True for the beginning of a torch file from before 1.6, which is one bare pickle after another.

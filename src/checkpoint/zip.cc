@@ -18,7 +18,7 @@ constexpr std::uint32_t kEnd64Magic = 0x06064b50;
 constexpr std::uint32_t kLocator64Magic = 0x07064b50;
 constexpr std::size_t kEndSize = 22, kLocator64Size = 20, kEnd64Size = 56, kCentralSize = 46;
 constexpr std::uint16_t kZip64Extra = 0x0001;
-constexpr std::uint32_t kIn64 = 0xFFFFFFFF;    // the value stands in the zip64 record
+constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // the value stands in the zip64 record
 constexpr std::uint16_t kIn64Short = 0xFFFF;
 constexpr std::uint16_t kEncrypted = 0x0001 | 0x0040 | 0x2000;
 constexpr std::uint16_t kMaxNameSize = 1024;
@@ -64,7 +64,8 @@ Result<Directory> read_directory64(std::span<const std::byte> bytes, std::size_t
   const auto offset = TRY(reader.read<std::uint64_t>());
   const auto disks = TRY(reader.read<std::uint32_t>());
   if (disk != 0 || disks > 1) return bad("spread over several files");
-  if (locator < kEnd64Size || offset != locator - kEnd64Size || magic_at(bytes, offset) != kEnd64Magic) {
+  if (locator < kEnd64Size || offset != locator - kEnd64Size ||
+      magic_at(bytes, offset) != kEnd64Magic) {
     return bad("the zip64 end record is not where the locator says");
   }
   reader = reader_at(bytes, offset + 4 + 8 + 2 + 2 + 4 + 4);
@@ -121,7 +122,8 @@ struct CentralRecord {
 Status apply_zip64(CentralRecord& record, std::span<const std::byte> extra, std::uint16_t disk) {
   const std::array<std::uint64_t*, 3> fields = {&record.entry.size, &record.compressed,
                                                 &record.entry.header_offset};
-  if (std::none_of(fields.begin(), fields.end(), [](auto* f) { return *f == kIn64; }) && disk == 0) {
+  if (std::none_of(fields.begin(), fields.end(), [](auto* f) { return *f == kIn64; }) &&
+      disk == 0) {
     return {};
   }
   ByteReader reader(extra, "zip extra field");
@@ -141,7 +143,8 @@ Status apply_zip64(CentralRecord& record, std::span<const std::byte> extra, std:
 }
 
 Result<CentralRecord> read_central(ByteReader& reader) {
-  if (TRY(reader.read<std::uint32_t>()) != kCentralMagic) return bad("a directory record is corrupt");
+  if (TRY(reader.read<std::uint32_t>()) != kCentralMagic)
+    return bad("a directory record is corrupt");
   (void)TRY(reader.take(4));  // versions
   const auto flags = TRY(reader.read<std::uint16_t>());
   CentralRecord record;
@@ -202,7 +205,8 @@ Status check_apart(const std::vector<ZipEntry>& entries, std::span<const std::by
             [](auto* a, auto* b) { return a->header_offset < b->header_offset; });
   std::uint64_t end = 0;
   for (const auto* entry : order) {
-    if (entry->header_offset < end) return bad("the entry '" + entry->name + "' overlaps another one");
+    if (entry->header_offset < end)
+      return bad("the entry '" + entry->name + "' overlaps another one");
     end = static_cast<std::uint64_t>(entry->data.data() - archive.data()) + entry->data.size();
   }
   return {};
@@ -293,8 +297,9 @@ Result<ZipArchive> ZipArchive::open(std::span<const std::byte> bytes, std::strin
 }
 
 const ZipEntry* ZipArchive::find(std::string_view name) const {
-  const auto it = std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                                   [&](auto index, auto wanted) { return entries_[index].name < wanted; });
+  const auto it =
+      std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                       [&](auto index, auto wanted) { return entries_[index].name < wanted; });
   return it == by_name_.end() || entries_[*it].name != name ? nullptr : &entries_[*it];
 }
 
@@ -304,7 +309,9 @@ Status ZipArchive::extract(const ZipEntry& entry, std::uint64_t limit, const Sin
     error.error.where = where_;
     return error;
   };
-  const auto too_large = [&] { return refuse("is larger than " + std::to_string(limit) + " bytes"); };
+  const auto too_large = [&] {
+    return refuse("is larger than " + std::to_string(limit) + " bytes");
+  };
   if (entry.size > limit) return too_large();
   std::uint64_t size = 0;
   std::uint32_t crc = 0;
@@ -342,7 +349,8 @@ Result<std::string> ZipArchive::extract(const ZipEntry& entry, std::uint64_t lim
 
 Result<std::span<const std::byte>> ZipArchive::in_place(const ZipEntry& entry) const {
   if (entry.method != ZipMethod::stored) {
-    return unexpected(ErrorCode::unsupported, "the zip entry '" + entry.name + "' is compressed", where_,
+    return unexpected(ErrorCode::unsupported, "the zip entry '" + entry.name + "' is compressed",
+                      where_,
                       "save the file again with torch.save, which stores tensors uncompressed");
   }
   return entry.data;

@@ -16,7 +16,7 @@ namespace oasr {
 enum class ZipMethod : std::uint16_t { stored = 0, deflated = 8 };
 
 struct ZipEntry {
-  std::string name;                 // relative, '/'-separated, no "." or ".." component
+  std::string name;  // relative, '/'-separated, no "." or ".." component
   ZipMethod method = ZipMethod::stored;
   std::uint32_t crc32 = 0;          // of the uncompressed bytes
   std::uint64_t size = 0;           // uncompressed, as the directory claims

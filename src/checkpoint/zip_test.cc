@@ -8,8 +8,8 @@
 namespace oasr {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::as_bytes;
+using ::testing::HasSubstr;
 using testing::zip_file;
 using testing::ZipMember;
 
@@ -51,14 +51,17 @@ TEST(Zip, EnforcesTheSizeLimitWhateverTheDirectoryClaims) {
   const std::string zeros(10 << 20, '\0');  // deflates to about 10 kB
   const auto honest = zip_file({{.name = "bomb", .content = zeros, .deflate = true}});
   EXPECT_THAT(refusal(honest), HasSubstr("larger than 1048576 bytes"));
-  const auto liar = zip_file({{.name = "bomb", .content = zeros, .deflate = true, .size_error = 100 - (10 << 20)}});
+  const auto liar = zip_file(
+      {{.name = "bomb", .content = zeros, .deflate = true, .size_error = 100 - (10 << 20)}});
   EXPECT_THAT(refusal(liar), HasSubstr("larger than the directory says"));
-  const auto short_one = zip_file({{.name = "a", .content = "abc", .deflate = true, .size_error = 1}});
+  const auto short_one =
+      zip_file({{.name = "a", .content = "abc", .deflate = true, .size_error = 1}});
   EXPECT_THAT(refusal(short_one), HasSubstr("smaller than the directory says"));
 }
 
 TEST(Zip, RefusesAWrongChecksum) {
-  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "abc", .crc_error = 1}})), HasSubstr("wrong CRC-32"));
+  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "abc", .crc_error = 1}})),
+              HasSubstr("wrong CRC-32"));
   EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "abc", .deflate = true, .crc_error = 1}})),
               HasSubstr("wrong CRC-32"));
 }
@@ -71,16 +74,22 @@ TEST(Zip, RefusesHostileDirectories) {
   }
   EXPECT_THAT(refusal(zip_file({{.name = "a\\b", .content = "1"}})), HasSubstr("backslash"));
   EXPECT_THAT(refusal(zip_file({{.name = "", .content = "1"}})), HasSubstr("without a name"));
-  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .flags = 1}})), HasSubstr("encrypted"));
-  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .method = 12}})), HasSubstr("method 12"));
-  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .local_name = "b"}})), HasSubstr("disagrees"));
-  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .size_error = 1}})), HasSubstr("two different sizes"));
-  EXPECT_THAT(refusal("prefix" + zip_file({{.name = "a", .content = "1"}})), HasSubstr("not where"));
+  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .flags = 1}})),
+              HasSubstr("encrypted"));
+  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .method = 12}})),
+              HasSubstr("method 12"));
+  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .local_name = "b"}})),
+              HasSubstr("disagrees"));
+  EXPECT_THAT(refusal(zip_file({{.name = "a", .content = "1", .size_error = 1}})),
+              HasSubstr("two different sizes"));
+  EXPECT_THAT(refusal("prefix" + zip_file({{.name = "a", .content = "1"}})),
+              HasSubstr("not where"));
 }
 
 TEST(Zip, RefusesEntriesThatShareBytes) {
   // Two directory records that point at one local header.
-  auto file = zip_file({{.name = "a", .content = "1"}, {.name = "b", .content = "2", .local_name = "a"}});
+  auto file =
+      zip_file({{.name = "a", .content = "1"}, {.name = "b", .content = "2", .local_name = "a"}});
   const auto second = file.rfind("PK\1\2");
   file.replace(second + 42, 4, testing::le<std::uint32_t>(0));
   EXPECT_NE(refusal(file), "");
@@ -90,8 +99,9 @@ TEST(Zip, RefusesEntriesThatShareBytes) {
 
 TEST(Zip, RefusesEveryTruncation) {
   for (const bool zip64 : {false, true}) {
-    const auto file = zip_file({{.name = "a", .content = many(40), .zip64 = zip64},
-                                {.name = "b", .content = many(90), .deflate = true, .zip64 = zip64}});
+    const auto file =
+        zip_file({{.name = "a", .content = many(40), .zip64 = zip64},
+                  {.name = "b", .content = many(90), .deflate = true, .zip64 = zip64}});
     ASSERT_EQ(refusal(file), "");
     for (std::size_t size = 0; size < file.size(); ++size) {
       EXPECT_NE(refusal(file.substr(0, size)), "") << size;
