@@ -27,8 +27,11 @@ void add_commands(CLI::App& app, Action& chosen) {
     return std::string("oasr: error: ") + error.what() + "\n";
   });
   app.footer("oasr COMMAND --help describes a command. Exit statuses: docs/cli.md.");
+  add_transcribe_command(app, chosen);
   add_pull_command(app, chosen);
+  add_inspect_command(app, chosen);
   add_doctor_command(app, chosen);
+  add_bench_command(app, chosen);
   auto* version_command = app.add_subcommand("version", "Print the version");
   version_command->callback([&chosen] {
     chosen = []() -> int {

@@ -29,7 +29,7 @@ struct ModelReport {
   std::string container;              // "huggingface", "openai", "ctranslate2", "ggml"
   std::string architecture;           // "whisper"; empty when it is not known
   std::string size_name;              // "base"; empty when no known size matches
-  std::int64_t parameters = 0;        // elements of all stored tensors
+  std::int64_t parameters = 0;        // of the model; if it does not load, of all stored tensors
   std::map<std::string, std::int64_t> formats;            // storage format -> elements
   std::vector<std::pair<std::string, std::string>> dimensions;  // "n_mels" -> "80", as configured
   std::string tokenizer;              // "vocabulary.txt (vocabulary)"; "built in" when there is none

@@ -28,21 +28,24 @@ struct OutputContext {
   const TranscribeOptions* options = nullptr;  // as used; left out when null
 };
 
-// The whole transcript in one format, valid UTF-8, ending with a line end. Times are seconds from
-// the start of the audio, rounded to the format's unit (ms; lrc: 10 ms), half away from zero.
+// The whole transcript in one format, valid UTF-8. Times are seconds from the start of the audio,
+// rounded to the format's unit (ms; lrc: 10 ms), half away from zero.
 //   txt: a line a segment.  tsv: start and end in ms, tab, text.  srt, vtt: one cue a segment.
 //   lrc: [mm:ss.xx]text.  json: docs/cli.md lists every key.
+// Segments without text are left out, except in json.
 std::string format_transcript(const Transcript& transcript, OutputFormat format,
                               const OutputContext& context = {});
+
+// The same piece by piece, as segments become final: the head, then each segment; `number` counts
+// the segments with text from 1. Json can not be written so: both are empty.
+std::string format_head(OutputFormat format);
+std::string format_segment(const Segment& segment, OutputFormat format, int number);
 
 // The JSON object on one line (JSON Lines), as for `json`.
 std::string format_json_line(const Transcript& transcript, const OutputContext& context = {});
 
 // The JSON object of a failed input on one line: id, audio, error {code, what, where, remedy}.
 std::string format_json_error(const Error& error, const OutputContext& context = {});
-
-// "[00:01.000 --> 00:02.500]  text": one segment as shown while it is decoded, no line end.
-std::string format_segment_line(const Segment& segment);
 
 // "00:00:01.000" (hours only when `hours` or needed).
 std::string format_timestamp(double seconds, bool hours, char decimal_mark = '.');

@@ -56,6 +56,9 @@ Result<SourceFile> parse_file(const Json& json, const std::string& where) {
   file.name = TRY(text(json, "name", where));
   if (!plain_name(file.name)) return wrong(where + ": '" + file.name + "' is not a file name");
   file.url = json.value("url", "");
+  if (!file.url.empty() && file.url.rfind("https://", 0) != 0) {
+    return wrong(where + "/" + file.name + ": the address is not https");
+  }
   file.bytes = json.value("bytes", std::uint64_t{0});
   file.digest = TRY(parse_digest(json, where + "/" + file.name));
   file.members = texts(json, "members");

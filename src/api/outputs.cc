@@ -35,6 +35,36 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
+// `text` without white space at its ends, control characters inside as spaces, valid UTF-8.
+std::string one_line(std::string_view text) {
+  auto line = to_valid_utf8(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  const auto first = line.find_first_not_of(' ');
+  if (first == std::string::npos) return {};
+  return line.substr(first, line.find_last_not_of(' ') - first + 1);
+}
+
+std::string srt_cue(const Segment& segment, std::string line, int number) {
+  replace_all(line, "-->", "->");
+  return fmt::format("{}\n{} --> {}\n{}\n\n", number, format_timestamp(segment.start, true, ','),
+                     format_timestamp(segment.end, true, ','), line);
+}
+
+std::string vtt_cue(const Segment& segment, std::string line) {
+  replace_all(line, "&", "&amp;");
+  replace_all(line, "<", "&lt;");
+  replace_all(line, ">", "&gt;");
+  return fmt::format("{} --> {}\n{}\n\n", format_timestamp(segment.start, false),
+                     format_timestamp(segment.end, false), line);
+}
+
+std::string lrc_line(const Segment& segment, const std::string& line) {
+  const auto cs = rounded(segment.start, 100);
+  return fmt::format("[{:02}:{:02}.{:02}]{}\n", cs / 6000, cs / 100 % 60, cs % 100, line);
+}
+
 }  // namespace
 
 const std::vector<OutputFormat>& output_formats() {
@@ -61,22 +91,47 @@ std::string format_timestamp(double seconds, bool hours, char decimal_mark) {
   return start + fmt::format("{:02}:{:02}{}{:03}", m, s, decimal_mark, ms % 1000);
 }
 
-std::string format_segment_line(const Segment& segment) {
-  return "[" + format_timestamp(segment.start, false) + " --> " +
-         format_timestamp(segment.end, false) + "]  " + outputs::one_line(segment.text);
+std::string format_head(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::vtt: return "WEBVTT\n\n";
+    case OutputFormat::tsv: return "start\tend\ttext\n";
+    case OutputFormat::lrc: return "[re:oasr]\n";
+    case OutputFormat::txt:
+    case OutputFormat::json:
+    case OutputFormat::srt: return {};
+  }
+  return {};
+}
+
+std::string format_segment(const Segment& segment, OutputFormat format, int number) {
+  auto line = one_line(segment.text);
+  if (line.empty()) return {};
+  switch (format) {
+    case OutputFormat::txt: return line + "\n";
+    case OutputFormat::json: return {};
+    case OutputFormat::srt: return srt_cue(segment, std::move(line), number);
+    case OutputFormat::vtt: return vtt_cue(segment, std::move(line));
+    case OutputFormat::tsv:
+      return fmt::format("{}\t{}\t{}\n", rounded(segment.start, 1000), rounded(segment.end, 1000),
+                         line);
+    case OutputFormat::lrc: return lrc_line(segment, line);
+  }
+  return {};
 }
 
 std::string format_transcript(const Transcript& transcript, OutputFormat format,
                               const OutputContext& context) {
-  switch (format) {
-    case OutputFormat::txt: return outputs::to_txt(transcript);
-    case OutputFormat::json: return dump_json(outputs::to_json(transcript, context), 2) + "\n";
-    case OutputFormat::srt: return outputs::to_srt(transcript);
-    case OutputFormat::vtt: return outputs::to_vtt(transcript);
-    case OutputFormat::tsv: return outputs::to_tsv(transcript);
-    case OutputFormat::lrc: return outputs::to_lrc(transcript);
+  if (format == OutputFormat::json) {
+    return dump_json(outputs::to_json(transcript, context), 2) + "\n";
   }
-  return {};
+  auto text = format_head(format);
+  int number = 1;
+  for (const auto& segment : transcript.segments) {
+    const auto piece = format_segment(segment, format, number);
+    if (!piece.empty()) ++number;
+    text += piece;
+  }
+  return text;
 }
 
 Status write_output_file(const std::string& path, std::string_view text) {
@@ -85,73 +140,4 @@ Status write_output_file(const std::string& path, std::string_view text) {
   return write_text_file(target, text);
 }
 
-namespace outputs {
-
-std::string one_line(std::string_view text) {
-  auto line = to_valid_utf8(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  const auto first = line.find_first_not_of(' ');
-  if (first == std::string::npos) return {};
-  return line.substr(first, line.find_last_not_of(' ') - first + 1);
-}
-
-std::string to_txt(const Transcript& transcript) {
-  std::string text;
-  for (const auto& segment : transcript.segments) {
-    if (auto line = one_line(segment.text); !line.empty()) text += line + "\n";
-  }
-  // An empty file would read as "not done yet".
-  return text.empty() ? one_line(transcript.text) + "\n" : text;
-}
-
-std::string to_srt(const Transcript& transcript) {
-  std::string text;
-  int number = 0;
-  for (const auto& segment : transcript.segments) {
-    auto line = one_line(segment.text);
-    replace_all(line, "-->", "->");
-    if (line.empty()) continue;
-    text += fmt::format("{}\n{} --> {}\n{}\n\n", ++number,
-                        format_timestamp(segment.start, true, ','),
-                        format_timestamp(segment.end, true, ','), line);
-  }
-  return text;
-}
-
-std::string to_vtt(const Transcript& transcript) {
-  std::string text = "WEBVTT\n\n";
-  for (const auto& segment : transcript.segments) {
-    auto line = one_line(segment.text);
-    replace_all(line, "&", "&amp;");
-    replace_all(line, "<", "&lt;");
-    replace_all(line, "-->", "--&gt;");
-    if (line.empty()) continue;
-    text += fmt::format("{} --> {}\n{}\n\n", format_timestamp(segment.start, false),
-                        format_timestamp(segment.end, false), line);
-  }
-  return text;
-}
-
-std::string to_tsv(const Transcript& transcript) {
-  std::string text = "start\tend\ttext\n";
-  for (const auto& segment : transcript.segments) {
-    text += fmt::format("{}\t{}\t{}\n", rounded(segment.start, 1000), rounded(segment.end, 1000),
-                        one_line(segment.text));
-  }
-  return text;
-}
-
-std::string to_lrc(const Transcript& transcript) {
-  std::string text = "[re:oasr]\n";
-  for (const auto& segment : transcript.segments) {
-    const auto cs = rounded(segment.start, 100);
-    text += fmt::format("[{:02}:{:02}.{:02}]{}\n", cs / 6000, cs / 100 % 60, cs % 100,
-                        one_line(segment.text));
-  }
-  return text;
-}
-
-}  // namespace outputs
 }  // namespace oasr

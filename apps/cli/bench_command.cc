@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/pull_command.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+#include "oasr/models.h"
+#include "oasr/recognizer.h"
+#include "oasr/version.h"
+
+namespace oasr::cli {
+namespace {
+
+struct BenchArguments {
+  EngineConfig engine;
+  TranscribeOptions options;
+  std::vector<std::string> audio;
+  int repeat = 3;
+  bool json = false, no_fallback = false;
+};
+
+// Wall and processor time since its making, seconds.
+class Clock {
+ public:
+  double wall() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  double cpu() const { return cpu_now() - cpu_start_; }
+
+ private:
+  static double cpu_now() {
+    struct rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  }
+
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double cpu_start_ = cpu_now();
+};
+
+double peak_mib() {
+  struct rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+// One pass over one recording.
+struct Pass {
+  double audio_seconds = 0, wall = 0, cpu = 0;
+  Timings timings;  // of this pass
+  std::string text;
+};
+
+Timings difference(const Timings& after, const Timings& before) {
+  Timings d = after;
+  d.encode_seconds -= before.encode_seconds;
+  d.windows -= before.windows;
+  d.prompt_seconds -= before.prompt_seconds;
+  d.prompts -= before.prompts;
+  d.step_seconds -= before.step_seconds;
+  d.steps -= before.steps;
+  d.step_rows -= before.step_rows;
+  return d;
+}
+
+double per(double seconds, std::int64_t count) {
+  return count > 0 ? 1e3 * seconds / static_cast<double>(count) : 0;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// What is shown of a recording: medians over the passes.
+nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>& passes) {
+  const auto of = [&](auto value) {
+    std::vector<double> all;
+    for (const auto& pass : passes) all.push_back(value(pass));
+    return median(all);
+  };
+  const double wall = of([](const Pass& p) { return p.wall; });
+  const double seconds = passes.front().audio_seconds;
+  return {{"audio", audio},
+          {"audio_seconds", seconds},
+          {"repeat", passes.size()},
+          {"wall_seconds", wall},
+          {"cpu_seconds", of([](const Pass& p) { return p.cpu; })},
+          {"real_time_factor", seconds > 0 ? wall / seconds : 0},
+          {"windows", passes.front().timings.windows},
+          {"tokens", passes.front().timings.step_rows},
+          {"encoder_ms_per_window",
+           of([](const Pass& p) { return per(p.timings.encode_seconds, p.timings.windows); })},
+          {"prompt_ms",
+           of([](const Pass& p) { return per(p.timings.prompt_seconds, p.timings.prompts); })},
+          {"decoder_ms_per_token",
+           of([](const Pass& p) { return per(p.timings.step_seconds, p.timings.step_rows); })},
+          {"text", passes.front().text}};
+}
+
+std::string as_text(const nlohmann::ordered_json& report) {
+  const auto number = [](const nlohmann::ordered_json& value) { return value.get<double>(); };
+  const auto& model = report["model"];
+  auto text = fmt::format(
+      "model      {} {}, {} weights, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
+      "peak       {:.0f} MiB\n",
+      model["architecture"].get<std::string>(), model["size"].get<std::string>(),
+      model["weights"].get<std::string>(), model["threads"].get<int>(),
+      model["isa"].get<std::string>(), number(report["load_seconds"]),
+      number(report["load_cpu_seconds"]), number(report["peak_mib"]));
+  for (const auto& row : report["audio"]) {
+    text += fmt::format(
+        "\n{}\n  audio    {:.1f} s, {} windows, {} tokens, median of {}\n"
+        "  time     {:.3f} s wall, {:.3f} s CPU, real-time factor {:.4f}\n"
+        "  encoder  {:.1f} ms a window\n  prompt   {:.2f} ms\n  decoder  {:.2f} ms a token\n"
+        "  text    {}\n",
+        row["audio"].get<std::string>(), number(row["audio_seconds"]), row["windows"].get<int>(),
+        row["tokens"].get<int>(), row["repeat"].get<int>(), number(row["wall_seconds"]),
+        number(row["cpu_seconds"]), number(row["real_time_factor"]),
+        number(row["encoder_ms_per_window"]), number(row["prompt_ms"]),
+        number(row["decoder_ms_per_token"]), row["text"].get<std::string>());
+  }
+  return text;
+}
+
+// A result without text could look fast: it is an error.
+Result<Pass> run_pass(Recognizer& recognizer, const std::string& path,
+                      const TranscribeOptions& options) {
+  AudioInput input;
+  input.path = path;
+  Callbacks callbacks;
+  callbacks.cancelled = interrupted;
+  const auto before = recognizer.timings();
+  const Clock clock;
+  auto transcript = recognizer.transcribe(input, options, callbacks);
+  Pass pass{0, clock.wall(), clock.cpu(), difference(recognizer.timings(), before), {}};
+  if (!transcript) return unexpected(transcript.error());
+  if (transcript->text.find_first_not_of(" \n") == std::string::npos) {
+    return unexpected(ErrorCode::bad_audio, "gave no text: nothing was measured", path,
+                      "use a recording with speech");
+  }
+  pass.audio_seconds = transcript->duration;
+  pass.text = transcript->text;
+  return pass;
+}
+
+Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const std::string& model) {
+  auto config = arguments.engine;
+  config.model = model;
+  const Clock clock;
+  auto recognizer = Recognizer::load(config);
+  if (!recognizer) return unexpected(recognizer.error());
+  nlohmann::ordered_json report = {
+      {"oasr", version()},
+      {"model", nlohmann::ordered_json::parse(recognizer->report(), nullptr, false)},
+      {"load_seconds", clock.wall()},
+      {"load_cpu_seconds", clock.cpu()}};
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& path : arguments.audio) {
+    std::vector<Pass> passes;
+    for (int i = 0; i < arguments.repeat; ++i) {
+      auto pass = run_pass(*recognizer, path, arguments.options);
+      if (!pass) return unexpected(pass.error());
+      if (!passes.empty() && pass->text != passes.front().text) {
+        return unexpected(ErrorCode::internal, "the text differs between two passes", path);
+      }
+      passes.push_back(std::move(*pass));
+    }
+    rows.push_back(summary(path, passes));
+  }
+  report["peak_mib"] = peak_mib();
+  report["audio"] = std::move(rows);
+  return report;
+}
+
+int run_bench(BenchArguments& arguments) {
+  Terminal terminal;
+  if (arguments.no_fallback) arguments.options.temperatures.resize(1);
+  auto model = resolve_model(arguments.engine.model);
+  if (!model && in_catalogue(arguments.engine.model)) {
+    model = pull_with_progress(arguments.engine.model, terminal);
+  }
+  const auto report = model ? measure(arguments, *model)
+                            : Result<nlohmann::ordered_json>(unexpected(model.error()));
+  if (!report) {
+    terminal.error(report.error());
+    return exit_code_of(report.error());
+  }
+  const auto text = arguments.json ? report->dump(2, ' ', false,
+                                                  nlohmann::json::error_handler_t::replace) + "\n"
+                                   : as_text(*report);
+  if (terminal.print(text)) return kOk;
+  terminal.error(terminal.output_error().error());
+  return kError;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& chosen) {
+  auto a = std::make_shared<BenchArguments>();
+  a->engine.model = default_model();
+  auto* command = app.add_subcommand("bench", "Measure load, encoder, decoder and memory");
+  command->add_option("model", a->engine.model, "Path, or a name of the catalogue")
+      ->type_name("MODEL")->capture_default_str();
+  command->add_option("--audio", a->audio, "Recordings with speech")->required()->type_name("AUDIO");
+  command->add_option("--repeat", a->repeat, "Passes; medians are shown")
+      ->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("-t,--threads", a->engine.threads, "0: what the cgroup quota allows");
+  command->add_option("--dtype", a->engine.dtype, "Weights: auto, float32, float16, bfloat16");
+  command->add_option("-l,--language", a->options.language, "Code or English name; auto detects");
+  command->add_option("--beam-size", a->options.beam_size, "1: greedy")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--no-fallback", a->no_fallback, "Only temperature 0");
+  command->add_flag("!--no-timestamps", a->options.timestamps, "Text only");
+  command->add_flag("!--no-condition-on-previous-text", a->options.condition_on_previous_text,
+                    "Windows do not see the text before them");
+  command->add_flag("--json", a->json, "As JSON");
+  command->callback([a, &chosen] { chosen = [a] { return run_bench(*a); }; });
+}
+
+}  // namespace oasr::cli

@@ -1,0 +1,103 @@
+#include "api/timed_model.h"
+
+#include <chrono>
+#include <utility>
+
+namespace oasr {
+namespace {
+
+using models::AedState;
+using models::WindowId;
+
+// Adds its own life to a sum of seconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Clock::time_point start_;
+};
+
+class TimedState final : public AedState {
+ public:
+  TimedState(std::unique_ptr<AedState> state, std::shared_ptr<Timings> timings)
+      : state_(std::move(state)), timings_(std::move(timings)) {}
+
+  int vocabulary_size() const override { return state_->vocabulary_size(); }
+  int context_size() const override { return state_->context_size(); }
+
+  void score(std::span<const Input> inputs, std::span<float> logits) override {
+    std::size_t tokens = 0;
+    for (const auto& input : inputs) tokens += input.tokens.size();
+    const bool prompt = tokens > inputs.size();
+    const Stopwatch watch(prompt ? timings_->prompt_seconds : timings_->step_seconds);
+    (prompt ? timings_->prompts : timings_->steps) += 1;
+    if (!prompt) timings_->step_rows += static_cast<std::int64_t>(inputs.size());
+    state_->score(inputs, logits);
+  }
+
+  int length(decode::RowId row) const override { return state_->length(row); }
+  void truncate(decode::RowId row, int length) override { state_->truncate(row, length); }
+  void reorder(std::span<const decode::RowId> rows,
+               std::span<const decode::RowId> parents) override {
+    state_->reorder(rows, parents);
+  }
+
+  WindowId encode(std::span<const float> mel) override {
+    const Stopwatch watch(timings_->encode_seconds);
+    ++timings_->windows;
+    return state_->encode(mel);
+  }
+  void release(WindowId window) override { state_->release(window); }
+  decode::RowId open_row(WindowId window) override { return state_->open_row(window); }
+  void close_row(decode::RowId row) override { state_->close_row(row); }
+  std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
+                               std::span<float> logits) override {
+    const Stopwatch watch(timings_->prompt_seconds);
+    ++timings_->prompts;
+    return state_->alignment(window, tokens, logits);
+  }
+  std::span<const float> encoder_output() const override { return state_->encoder_output(); }
+
+ private:
+  std::unique_ptr<AedState> state_;
+  std::shared_ptr<Timings> timings_;
+};
+
+class TimedModel final : public models::AedModel {
+ public:
+  TimedModel(std::shared_ptr<const models::AedModel> model, std::shared_ptr<Timings> timings)
+      : model_(std::move(model)), timings_(std::move(timings)) {}
+
+  const models::ModelInfo& info() const override { return model_->info(); }
+  const Tokenizer& tokenizer() const override { return model_->tokenizer(); }
+  int n_mels() const override { return model_->n_mels(); }
+  int window_frames() const override { return model_->window_frames(); }
+  int context_size() const override { return model_->context_size(); }
+  bool multilingual() const override { return model_->multilingual(); }
+  const models::AedTokens& tokens() const override { return model_->tokens(); }
+
+  Result<std::unique_ptr<AedState>> new_state(ExecContext context, int windows,
+                                              int rows) const override {
+    auto state = TRY(model_->new_state(context, windows, rows));
+    return std::unique_ptr<AedState>(new TimedState(std::move(state), timings_));
+  }
+
+ private:
+  std::shared_ptr<const models::AedModel> model_;
+  std::shared_ptr<Timings> timings_;
+};
+
+}  // namespace
+
+std::shared_ptr<const models::AedModel> timed_model(std::shared_ptr<const models::AedModel> model,
+                                                    std::shared_ptr<Timings> timings) {
+  return std::make_shared<TimedModel>(std::move(model), std::move(timings));
+}
+
+}  // namespace oasr
