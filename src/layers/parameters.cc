@@ -86,7 +86,6 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
       }
       continue;
     }
-    if (first_use) parameters.elements_ += tensor.shape.elements();
     StoredTensor reshaped = tensor;
     reshaped.shape = expected;
     if (spec.parts > 1) reshaped = row_range(reshaped, spec.part * spec.shape[0], spec.shape[0]);
@@ -94,6 +93,7 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
       if (!TRY(is_all_zeros(reshaped))) not_zero.push_back(spec.stored);
       continue;
     }
+    parameters.elements_ += spec.shape.elements();
     parameters.tensors_.emplace(spec.name, reshaped);
   }
   for (const auto& [name, tensor] : state.tensors) {

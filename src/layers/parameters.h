@@ -42,7 +42,7 @@ class Parameters {
   // The tensor must be there: match() has seen to it.
   const StoredTensor& get(std::string_view name) const;
 
-  // Numbers in all tensors, each stored tensor counted once.
+  // Numbers in all tensors that layers get.
   std::int64_t elements() const { return elements_; }
 
   // Called after a layer has copied its weights, so that the pages of a mapped file can go.

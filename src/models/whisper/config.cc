@@ -30,8 +30,8 @@ constexpr IntegerKey kHuggingFaceKeys[] = {
     {"max_target_positions", &Config::max_target_positions, kMaxWidth},
 };
 
-// The integers of an OpenAI checkpoint's dims; ggml's hparams have the same names, and CTranslate2's
-// reader derives them. Encoder and decoder are equally wide, feed-forward layers four times as wide.
+// OpenAI's dims, which the readers of the other containers give too. Encoder and decoder are equally
+// wide, feed-forward layers four times as wide.
 constexpr IntegerKey kOpenAiKeys[] = {
     {"n_audio_state", &Config::d_model, kMaxWidth},
     {"n_audio_layer", &Config::encoder_layers, kMaxLayers},
@@ -92,15 +92,15 @@ Result<Config> from_hugging_face(const Checkpoint& checkpoint) {
   return config;
 }
 
-Result<Config> from_openai(const Checkpoint& checkpoint, const std::string& name) {
-  const Json json = TRY(document(checkpoint, name));
+Result<Config> from_dims(const Checkpoint& checkpoint) {
+  const Json json = TRY(document(checkpoint, "dims"));
   Config config;
   for (const IntegerKey& row : kOpenAiKeys) {
-    config.*row.member = TRY(integer(json, row.key, row.maximum, name));
+    config.*row.member = TRY(integer(json, row.key, row.maximum, "dims"));
   }
-  const int text_state = TRY(integer(json, "n_text_state", kMaxWidth, name));
+  const int text_state = TRY(integer(json, "n_text_state", kMaxWidth, "dims"));
   if (text_state != config.d_model) {
-    return unexpected(ErrorCode::unsupported, "n_text_state differs from n_audio_state", name);
+    return unexpected(ErrorCode::unsupported, "n_text_state differs from n_audio_state", "dims");
   }
   config.encoder_ffn_dim = config.decoder_ffn_dim = 4 * config.d_model;
   return config;
@@ -153,14 +153,12 @@ bool is_whisper(const Checkpoint& checkpoint) {
     const auto json = document(checkpoint, "config.json");
     return json && json->value("model_type", Json()) == Json("whisper");
   }
-  return checkpoint.documents.contains("dims") || checkpoint.documents.contains("hparams");
+  return checkpoint.documents.contains("dims");
 }
 
 Result<Config> read_config(const Checkpoint& checkpoint) {
   const bool hugging_face = checkpoint.container == "huggingface";
-  const std::string dims = checkpoint.documents.contains("dims") ? "dims" : "hparams";
-  const Config config =
-      hugging_face ? TRY(from_hugging_face(checkpoint)) : TRY(from_openai(checkpoint, dims));
+  const Config config = hugging_face ? TRY(from_hugging_face(checkpoint)) : TRY(from_dims(checkpoint));
   TRY(check_attributes(checkpoint));
   TRY(check(config));
   return config;

@@ -1,10 +1,8 @@
 #include "models/whisper/model.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "models/whisper/state.h"
 #include "models/whisper/tokens.h"
+#include "text/tiktoken.h"
 
 namespace oasr::models::whisper {
 namespace {
@@ -12,17 +10,22 @@ namespace {
 // Cross-attention keys and values: float32 keeps the logits as exact as the weights allow.
 constexpr DType kCrossStorage = DType::f32;
 
-// The tokenizer of the checkpoint. Containers that keep ranks or a plain vocabulary say nothing of
-// special tokens: Whisper's follow the last rank.
+// The tokenizer of the checkpoint; OpenAI's checkpoints have none and mean the ranks that come with
+// the library. Ranks know no special tokens: Whisper's follow the last one.
 Result<std::shared_ptr<const Tokenizer>> build_tokenizer(const Checkpoint& checkpoint,
                                                          const Config& config) {
   const TokenizerSource& source = checkpoint.tokenizer;
+  const auto special_tokens = whisper_special_tokens(config.vocab_size);
+  if (source.kind == "none" && checkpoint.container == "openai") {
+    const bool multilingual = config.vocab_size > kEnglishVocabulary;
+    return make_tokenizer(bundled_whisper_ranks(multilingual), special_tokens);
+  }
   if (source.kind == "none") {
     return unexpected(ErrorCode::not_found, "has no tokenizer", checkpoint.path.string(),
                       "put the tokenizer.json of the same repository into the folder");
   }
   if (source.kind == "ranks" || source.kind == "vocabulary") {
-    return make_tokenizer(source, whisper_special_tokens(config.vocab_size));
+    return make_tokenizer(source, special_tokens);
   }
   return make_tokenizer(source);
 }

@@ -9,8 +9,6 @@
 namespace oasr::models::whisper {
 namespace {
 
-constexpr int kEnglishVocabulary = 51864;
-
 struct SpecialToken {
   TokenId AedTokens::* member;
   std::string_view name, old_name;

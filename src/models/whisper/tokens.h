@@ -9,6 +9,9 @@
 
 namespace oasr::models::whisper {
 
+// Vocabulary of the English-only models; larger ones are multilingual.
+inline constexpr int kEnglishVocabulary = 51864;
+
 // generation_config.json's is_multilingual; without one, whether the vocabulary is larger than
 // that of the English models (51864).
 Result<bool> is_multilingual(const Checkpoint& checkpoint, const Config& config);

@@ -1,0 +1,141 @@
+// The load sequence on real files: four containers, one model.
+#include "load/load.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/fs.h"
+#include "testing/paths.h"
+
+namespace oasr::load {
+namespace {
+
+using models::AedModel;
+
+struct Loaded : ::testing::Test {
+  ThreadPool pool{2};
+  ExecContext context{.pool = &pool, .isa = detected_isa()};
+
+  std::shared_ptr<const AedModel> load(const fs::path& path, const LoadOptions& options = {}) {
+    auto model = load_model(path, options, context);
+    CHECK(model.has_value(), model ? "" : model.error().message());
+    return std::dynamic_pointer_cast<const AedModel>(*model);
+  }
+
+  // Logits after Whisper's start tokens on a window of noise.
+  std::vector<float> logits(const AedModel& model) {
+    auto state = model.new_state(context, 1, 1).value();
+    std::vector<float> mel(static_cast<std::size_t>(model.n_mels() * model.window_frames()));
+    std::uint32_t random = 1;
+    for (float& value : mel) {
+      random = random * 1664525u + 1013904223u;
+      value = static_cast<float>(random >> 8) * 0x1p-24f - 0.5f;
+    }
+    const auto row = state->open_row(state->encode(mel));
+    const std::vector<TokenId> prompt = {model.tokens().sot, model.tokens().no_timestamps};
+    const decode::StepScorer::Input input{row, prompt};
+    std::vector<float> scores(static_cast<std::size_t>(state->vocabulary_size()));
+    state->score({&input, 1}, scores);
+    return scores;
+  }
+};
+
+void expect_same_tokens(const models::AedTokens& a, const models::AedTokens& b) {
+  EXPECT_EQ(a.eot, b.eot);
+  EXPECT_EQ(a.sot, b.sot);
+  EXPECT_EQ(a.sot_prev, b.sot_prev);
+  EXPECT_EQ(a.sot_lm, b.sot_lm);
+  EXPECT_EQ(a.no_speech, b.no_speech);
+  EXPECT_EQ(a.no_timestamps, b.no_timestamps);
+  EXPECT_EQ(a.transcribe, b.transcribe);
+  EXPECT_EQ(a.translate, b.translate);
+  EXPECT_EQ(a.timestamp_begin, b.timestamp_begin);
+  EXPECT_EQ(a.languages, b.languages);
+  EXPECT_EQ(a.suppress, b.suppress);
+  EXPECT_EQ(a.begin_suppress, b.begin_suppress);
+  EXPECT_EQ(a.alignment_heads, b.alignment_heads);
+}
+
+TEST_F(Loaded, TheFourContainersOfAModelGiveTheSameBitsAndTokens) {
+  for (const std::string name : {"tiny.en", "base"}) {
+    const auto first_path = oasr::testing::real_weights(name, "hf");
+    if (!first_path) GTEST_SKIP() << "no real weights (set OASR_TEST_WEIGHTS)";
+    const auto reference = load(*first_path);
+    const auto expected = logits(*reference);
+    EXPECT_EQ(reference->info().size_name, name);
+    EXPECT_EQ(reference->info().weight_dtype, DType::f16);
+    for (const std::string format : {"openai-pt", "ct2", "ggml"}) {
+      SCOPED_TRACE(name + " " + format);
+      const auto path = oasr::testing::real_weights(name, format);
+      ASSERT_TRUE(path);
+      const auto model = load(*path);
+      expect_same_tokens(reference->tokens(), model->tokens());
+      EXPECT_EQ(model->info().parameters, reference->info().parameters);
+      EXPECT_EQ(model->info().size_name, name);
+      EXPECT_EQ(model->multilingual(), reference->multilingual());
+      EXPECT_EQ(model->tokenizer().encode(" Hello, wörld"), reference->tokenizer().encode(" Hello, wörld"));
+      EXPECT_EQ(logits(*model), expected);
+    }
+  }
+}
+
+TEST_F(Loaded, SixteenBitWeightsWidenedToFloat32GiveTheSameBits) {
+  const auto path = oasr::testing::real_weights("tiny.en", "hf");
+  if (!path) GTEST_SKIP() << "no real weights (set OASR_TEST_WEIGHTS)";
+  const auto narrow = load(*path), wide = load(*path, {.dtype = DType::f32});
+  EXPECT_EQ(wide->info().weight_dtype, DType::f32);
+  EXPECT_GT(wide->info().weight_bytes, narrow->info().weight_bytes * 19 / 10);
+  EXPECT_EQ(logits(*narrow), logits(*wide));
+  EXPECT_NE(logits(*load(*path, {.dtype = DType::bf16})), logits(*narrow));
+}
+
+// A copy of the tiny random checkpoint, with another config.json.
+struct Copy {
+  explicit Copy(const std::string& from = "", const std::string& to = "") {
+    const fs::path source = *oasr::testing::full_data() / "goldens" / "whisper";
+    fs::copy_file(source / "model.safetensors", folder.path() / "model.safetensors");
+    std::string config = read_text_file(source / "config.json").value();
+    if (!from.empty()) {
+      const auto at = config.find(from);
+      CHECK(at != config.npos, "the text to replace");
+      config.replace(at, from.size(), to);
+    }
+    write_text_file(folder.path() / "config.json", config).value();
+  }
+  oasr::testing::TemporaryFolder folder;
+};
+
+TEST_F(Loaded, SaysWhatIsWrongWithAFolder) {
+  OASR_REQUIRE_FULL_DATA();
+  const auto message = [&](const Copy& copy) {
+    const auto model = load_model(copy.folder.path(), {}, context);
+    return model ? std::string("loaded") : model.error().message();
+  };
+  EXPECT_NE(message(Copy()).find("has no tokenizer"), std::string::npos) << message(Copy());
+  const Copy heads("\"encoder_attention_heads\": 4", "\"encoder_attention_heads\": 3");
+  EXPECT_NE(message(heads).find("3 encoder heads"), std::string::npos) << message(heads);
+  const Copy huge("\"d_model\": 64", "\"d_model\": 99999999999");
+  EXPECT_NE(message(huge).find("'d_model' must be an integer from 1 to"), std::string::npos) << message(huge);
+  const Copy absent("\"d_model\"", "\"e_model\"");
+  EXPECT_NE(message(absent).find("has no 'd_model'"), std::string::npos) << message(absent);
+  const Copy other("\"model_type\": \"whisper\"", "\"model_type\": \"bart\"");
+  EXPECT_NE(message(other).find("served: whisper"), std::string::npos) << message(other);
+  const Copy relu("\"activation_function\": \"gelu\"", "\"activation_function\": \"relu\"");
+  EXPECT_NE(message(relu).find("activation_function \"relu\" is not served"), std::string::npos);
+}
+
+TEST_F(Loaded, RefusesADtypeThatWeightsCanNotHave) {
+  const auto model = load_model("anywhere", {.dtype = DType::i8}, context);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(Loaded, SaysThatAPathDoesNotExist) {
+  const auto model = load_model("/nowhere/at/all", {}, context);
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message().find("/nowhere/at/all"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace oasr::load

@@ -1,0 +1,118 @@
+// Helpers of the Whisper tests: .npz files, thread pools, greedy paths.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/zip.h"
+#include "models/whisper/state.h"
+
+namespace oasr::models::whisper {
+
+// An array of NumPy's: its element type as NumPy spells it ("<f4"), shape and bytes.
+struct NpyArray {
+  std::string type;
+  std::vector<std::int64_t> shape;
+  std::string bytes;
+
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (const std::int64_t extent : shape) n *= extent;
+    return n;
+  }
+  template <class T>
+  std::vector<T> as() const {
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+    return values;
+  }
+  std::vector<float> half_floats() const {
+    std::vector<float> values;
+    for (const std::uint16_t bits : as<std::uint16_t>()) values.push_back(to_float(Half{bits}));
+    return values;
+  }
+};
+
+// Version 1 of the .npy format: the header is a Python dictionary of three keys in a fixed order.
+inline NpyArray parse_npy(const std::string& file) {
+  CHECK(file.starts_with("\x93NUMPY\x01"), "not a .npy file of version 1");
+  const std::size_t header_size = static_cast<unsigned char>(file[8]) |
+                                  static_cast<std::size_t>(static_cast<unsigned char>(file[9])) << 8;
+  const std::string header = file.substr(10, header_size);
+  NpyArray array;
+  const auto quoted = header.find("'descr': '") + 10;
+  array.type = header.substr(quoted, header.find('\'', quoted) - quoted);
+  CHECK(header.find("'fortran_order': False") != header.npos, "a .npy file in row-major order");
+  std::size_t at = header.find("'shape': (") + 10;
+  while (header[at] != ')') {
+    std::size_t used = 0;
+    array.shape.push_back(std::stoll(header.substr(at), &used));
+    at += used;
+    while (header[at] == ',' || header[at] == ' ') ++at;
+  }
+  array.bytes = file.substr(10 + header_size);
+  return array;
+}
+
+// The arrays of a .npz file by name.
+inline std::map<std::string, NpyArray> read_npz(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path).value();
+  const auto archive = ZipArchive::open(file->bytes(), path.string()).value();
+  std::map<std::string, NpyArray> arrays;
+  for (const ZipEntry& entry : archive.entries()) {
+    const std::string name = entry.name.substr(0, entry.name.size() - 4);
+    arrays[name] = parse_npy(archive.extract(entry, std::uint64_t{1} << 30).value());
+  }
+  return arrays;
+}
+
+inline std::vector<float> floats_of(const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
+  decode_to_float(tensor, values).value();
+  return values;
+}
+
+// A network and a place to run it.
+struct Runner {
+  explicit Runner(std::shared_ptr<const Network> loaded, int threads = 2, int windows = 1,
+                  int rows = 1, DType cross_storage = DType::f32, Isa isa = detected_isa())
+      : pool(threads),
+        network(std::move(loaded)),
+        state(network, {.pool = &pool, .isa = isa},
+              {.windows = windows,
+               .rows = rows,
+               .cross_storage = cross_storage,
+               .alignment_heads = default_alignment_heads(network->config, true)}) {}
+
+  // The logits after `tokens` on a row.
+  std::vector<float> score(decode::RowId row, const std::vector<TokenId>& tokens) {
+    std::vector<float> logits(static_cast<std::size_t>(state.vocabulary_size()));
+    const decode::StepScorer::Input input{row, tokens};
+    state.score({&input, 1}, logits);
+    return logits;
+  }
+
+  ThreadPool pool;
+  std::shared_ptr<const Network> network;
+  State state;
+};
+
+inline std::shared_ptr<const Network> load_network(const std::filesystem::path& path,
+                                                   const layers::WeightOptions& options = {}) {
+  const Checkpoint checkpoint = open_checkpoint(path).value();
+  return Network::load(read_config(checkpoint).value(), checkpoint, options).value();
+}
+
+inline TokenId argmax(std::span<const float> scores) {
+  return static_cast<TokenId>(std::ranges::max_element(scores) - scores.begin());
+}
+
+}  // namespace oasr::models::whisper
