@@ -18,6 +18,14 @@ std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
   return queries * (score_stride(kv.length) + kOutStride + 1);
 }
 
+void attention_reserve(ExecContext& context, KvCache cache) {
+  cache.length = cache.capacity;
+  const auto floats = static_cast<std::size_t>(attention_scratch(kItemQueries, cache));
+  for (int thread = 0; thread < context.pool->threads(); ++thread) {
+    context.pool->scratch(thread, floats * sizeof(float));
+  }
+}
+
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
   const auto run = attention_lane(context.isa).run;
   // Items of all sequences are numbered one after the other: head after head, block after block.

@@ -47,7 +47,11 @@ struct AttentionArgs {
   float* weights = nullptr;      // null, or softmax weights [heads, queries, length] written out
 };
 
-// Runs all sequences on context.pool. No allocation after the first call with the longest cache.
+// Reserves the scratch memory of every thread for full caches like this one: attention() on them
+// allocates nothing from the first call on.
+void attention_reserve(ExecContext& context, KvCache cache);
+
+// Runs all sequences on context.pool.
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences);
 
 // A row of the lane table: one instruction set's code for queries [q0, q1) of one head.
