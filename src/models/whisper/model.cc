@@ -1,5 +1,6 @@
 #include "models/whisper/model.h"
 
+#include "kernels/norm/op.h"
 #include "models/whisper/state.h"
 #include "models/whisper/tokens.h"
 #include "text/tiktoken.h"
@@ -63,6 +64,8 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   for (const auto& [code, id] : tokens_.languages) info_.languages.push_back(code);
   if (!multilingual_) info_.languages.push_back("en");
   info_.lanes["linear"] = kernels::linear_lane(context.isa).name;
+  info_.lanes["attention"] = kernels::attention_lane(context.isa).name;
+  info_.lanes["layer_norm"] = kernels::layer_norm_lane(context.isa).name;
   info_.notes = checkpoint.notes;
   if (network_->config.tie_word_embeddings) {
     info_.notes.push_back(network_->repeats_tied_head

@@ -41,6 +41,10 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       rows_(options.rows),
       window_open_(static_cast<std::size_t>(options.windows)) {
   pieces_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens));
+  for (const kernels::KvCache& cache :
+       {encoder_buffers_.keys_values.at(0, 0), self_.at(0, 0), cross_.at(0, 0)}) {
+    kernels::attention_reserve(context_, cache);
+  }
 }
 
 WindowId State::encode(std::span<const float> mel) {

@@ -13,7 +13,9 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/zip.h"
+#include "kernels/testing.h"
 #include "models/whisper/state.h"
+#include "models/whisper/weight_table.h"
 
 namespace oasr::models::whisper {
 
@@ -109,6 +111,44 @@ inline std::shared_ptr<const Network> load_network(const std::filesystem::path& 
                                                    const layers::WeightOptions& options = {}) {
   const Checkpoint checkpoint = open_checkpoint(path).value();
   return Network::load(read_config(checkpoint).value(), checkpoint, options).value();
+}
+
+// A checkpoint of small random numbers with every tensor of `config`, spelled as Hugging Face does.
+struct RandomCheckpoint {
+  explicit RandomCheckpoint(const Config& dimensions, unsigned seed = 1) : config(dimensions) {
+    checkpoint.container = "huggingface";
+    checkpoint.path = "random";
+    for (const layers::ParameterSpec& spec : weight_table(config, Spelling::hugging_face)) {
+      if (spec.presence != layers::ParameterSpec::Presence::required) continue;
+      auto values = std::make_shared<std::vector<float>>(kernels::random_floats(
+          spec.shape.elements(), seed++, spec.name.find("norm") == std::string::npos ? 0.1f : 1.0f));
+      checkpoint.tensors.tensors[spec.stored] = {.format = StorageFormat::f32,
+                                                 .shape = spec.shape,
+                                                 .bytes = std::as_bytes(std::span(*values)),
+                                                 .row_scale = {}};
+      checkpoint.tensors.owners.push_back(std::move(values));
+    }
+  }
+  std::shared_ptr<const Network> network() const {
+    return Network::load(config, checkpoint, {}).value();
+  }
+
+  Config config;
+  Checkpoint checkpoint;
+};
+
+inline Config small_config() {
+  return {.d_model = 64,
+          .encoder_layers = 2,
+          .encoder_attention_heads = 4,
+          .encoder_ffn_dim = 96,
+          .decoder_layers = 2,
+          .decoder_attention_heads = 2,
+          .decoder_ffn_dim = 128,
+          .vocab_size = 301,
+          .num_mel_bins = 80,
+          .max_source_positions = 60,
+          .max_target_positions = 200};
 }
 
 inline TokenId argmax(std::span<const float> scores) {
