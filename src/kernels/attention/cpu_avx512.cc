@@ -1,3 +1,4 @@
+#include "kernels/attention/append_lane.h"
 #include "kernels/attention/lane.h"
 #include "kernels/attention/lanes.h"
 #include "kernels/simd/avx512.h"
@@ -7,6 +8,10 @@ namespace oasr::kernels {
 void attention_avx512(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
                       float* scratch) {
   AttentionLaneOf<avx512::Simd>::run(args, head, q0, q1, scratch);
+}
+
+void kv_append_avx512(const AppendArgs& args, std::int64_t head) {
+  KvAppendLaneOf<avx512::Simd>::run(args, head);
 }
 
 }  // namespace oasr::kernels

@@ -6,8 +6,7 @@
 namespace oasr::kernels {
 namespace {
 
-float* floats(const KvCache& cache) { return reinterpret_cast<float*>(cache.data); }
-Half* halves(const KvCache& cache) { return reinterpret_cast<Half*>(cache.data); }
+constexpr std::int64_t kLeast = 30'000;  // elements: below, a hand-out costs more than it brings
 
 void check_storage(DType storage) {
   CHECK(storage == DType::f32 || storage == DType::f16, "a cache is float32 or float16");
@@ -24,25 +23,13 @@ std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType
 void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,
                const float* v, std::int64_t ldv, std::int64_t count) {
   CHECK(cache.length + count <= cache.capacity, "the cache is full");
-  const KvLayout layout(cache);
-  const auto store = [&](auto* data, auto round, std::int64_t head) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float* key = k + i * ldk + head * cache.head_dim;
-      const float* value = v + i * ldv + head * cache.head_dim;
-      const std::int64_t position = cache.length + i;
-      for (std::int64_t d = 0; d < cache.head_dim; ++d) {
-        data[layout.key(head, position, d)] = round(key[d]);
-        data[layout.value(head, position, d)] = round(value[d]);
-      }
-    }
-  };
-  context.pool->parallel_for(cache.heads, [&](std::int64_t head, int) {
-    if (cache.storage == DType::f32) {
-      store(floats(cache), [](float x) { return x; }, head);
-    } else {
-      store(halves(cache), to_half, head);
-    }
-  });
+  const AppendArgs args{.kv = &cache, .k = k, .ldk = ldk, .v = v, .ldv = ldv, .count = count};
+  const auto append = attention_lane(context.isa).append;
+  if (count * cache.heads * cache.head_dim < kLeast) {
+    for (std::int64_t head = 0; head < cache.heads; ++head) append(args, head);
+  } else {
+    context.pool->parallel_for(cache.heads, [&](std::int64_t head, int) { append(args, head); });
+  }
   cache.length += count;
 }
 

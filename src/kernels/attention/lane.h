@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/attention/layout.h"
+#include "kernels/simd/several.h"
 #include "kernels/simd/tile.h"
 #include "tensor/exact_poly.h"
 
@@ -18,6 +19,8 @@ class AttentionLaneOf {
   using V = typename S::V;
   static constexpr int kRows = S::kMaxRows;
   static constexpr int kKeyVectors = static_cast<int>(kKeys) / S::kWidth;  // of a panel of keys
+  static constexpr int kGroup = 4;  // vectors of numerators at a time: a whole number of panels
+  static_assert(kGroup % kKeyVectors == 0);
   static constexpr std::int64_t kBlockKeys = 192;  // values of a block stay in the first-level cache
 
   struct Work {
@@ -121,18 +124,20 @@ class AttentionLaneOf {
 
     V sum[kKeyVectors];
     for (V& s : sum) s = S::set(0.0f);
+    using Group = Several<S, kGroup>;
     std::int64_t j = 0;
-    const auto one = [&](V& s, std::int64_t at, int count) {
-      V e = exact::exp<S>(S::sub(S::load(p + at), greatest));
-      if (count < S::kWidth) e = S::keep_first(e, count < 0 ? 0 : count);
-      S::store(p + at, e);
-      s = S::add(s, e);
-    };
-    for (; j + kKeys <= seen; j += kKeys) {
-      for (int v = 0; v < kKeyVectors; ++v) one(sum[v], j + v * S::kWidth, S::kWidth);
+    for (; j + Group::kWidth <= seen; j += Group::kWidth) {
+      typename Group::V e = Group::load(p + j);
+      for (V& score : e.at) score = S::sub(score, greatest);
+      e = exact::exp<Group>(e);
+      Group::store(p + j, e);
+      for (int v = 0; v < kGroup; ++v) sum[v % kKeyVectors] = S::add(sum[v % kKeyVectors], e.at[v]);
     }
-    for (int v = 0; j < seen && v < kKeyVectors; ++v) {
-      one(sum[v], j + v * S::kWidth, static_cast<int>(seen - j) - v * S::kWidth);
+    for (int v = 0; j < (seen + kKeys - 1) / kKeys * kKeys; ++v, j += S::kWidth) {
+      const std::int64_t left = seen - j < 0 ? 0 : (seen - j < S::kWidth ? seen - j : S::kWidth);
+      const V e = S::keep_first(exact::exp<S>(S::sub(S::load(p + j), greatest)), static_cast<int>(left));
+      S::store(p + j, e);
+      sum[v % kKeyVectors] = S::add(sum[v % kKeyVectors], e);
     }
     work.sums[q - work.q0] = S::fold_sum(sum);
   }

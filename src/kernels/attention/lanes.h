@@ -13,4 +13,9 @@ void attention_avx2(const AttentionArgs& args, std::int64_t head, std::int64_t q
 void attention_avx512(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
                       float* scratch);
 
+// Write the keys and values of one head.
+void kv_append_scalar(const AppendArgs& args, std::int64_t head);
+void kv_append_avx2(const AppendArgs& args, std::int64_t head);
+void kv_append_avx512(const AppendArgs& args, std::int64_t head);
+
 }  // namespace oasr::kernels

@@ -6,7 +6,10 @@ namespace oasr::kernels {
 namespace {
 
 constexpr std::array kLanes = {
-    AttentionLane{.name = "scalar", .isa = Isa::scalar, .run = attention_scalar},
+    AttentionLane{.name = "scalar",
+                  .isa = Isa::scalar,
+                  .run = attention_scalar,
+                  .append = kv_append_scalar},
 };
 
 }  // namespace

@@ -54,13 +54,26 @@ void attention_reserve(ExecContext& context, KvCache cache);
 // Runs all sequences on context.pool.
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences);
 
-// A row of the lane table: one instruction set's code for queries [q0, q1) of one head.
-// scratch: attention_scratch(q1 - q0, *args.kv) floats, aligned to 64 bytes.
+// Positions [kv.length, kv.length + count) of a cache, to be written; the length stays.
+struct AppendArgs {
+  const KvCache* kv = nullptr;
+  const float* k = nullptr;  // [count, heads · head_dim], row stride ldk
+  std::int64_t ldk = 0;
+  const float* v = nullptr;  // [count, heads · head_dim], row stride ldv
+  std::int64_t ldv = 0;
+  std::int64_t count = 0;
+};
+
+// A row of the lane table: one instruction set's code.
 struct AttentionLane {
   std::string_view name;  // "avx512"
   Isa isa;
+  // Computes queries [q0, q1) of one head. scratch: attention_scratch(q1 - q0, *args.kv) floats,
+  // aligned to 64 bytes.
   void (*run)(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
               float* scratch);
+  // Writes the keys and values of one head.
+  void (*append)(const AppendArgs& args, std::int64_t head);
 };
 std::span<const AttentionLane> attention_lanes();
 // The lane that attention() uses for an Isa: the highest with lane.isa <= isa.

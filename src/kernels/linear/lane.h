@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/linear/op.h"
+#include "kernels/simd/several.h"
 #include "kernels/simd/tile.h"
 #include "tensor/exact_poly.h"
 
@@ -13,8 +14,12 @@ class LinearLaneOf {
   static constexpr int kVectors = static_cast<int>(kPanel) / S::kWidth;  // of a panel
   // Up to this many rows, weights are widened as they are loaded; above, once for all rows.
   static constexpr std::int64_t kDirectRows = 2 * S::kMaxRows;
-  static constexpr std::int64_t kBlockRows = 120;  // rows whose sums are kept between blocks of k
-  static constexpr std::int64_t kBlockK = 192;     // a block of a panel fits in the first-level cache
+  // A block of a panel, kBlockK deep, fits in the first-level cache; the rows that share it, in the
+  // second, and their sums are kept between blocks of k.
+  static constexpr std::int64_t kBlockK = 192;
+  static constexpr std::int64_t kMostRows = 96, kFewestRows = 48;
+  static constexpr std::int64_t kBlockFloats = 98'304;
+  static_assert(kMostRows % S::kMaxRows == 0 && kFewestRows % S::kMaxRows == 0);
 
  public:
   static void run(const LinearArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t p0,
@@ -40,8 +45,10 @@ class LinearLaneOf {
       }
       return;
     }
-    for (std::int64_t m = m0; m < m1; m += kBlockRows) {
-      const std::int64_t end = m1 - m < kBlockRows ? m1 : m + kBlockRows;
+    const std::int64_t fit = kBlockFloats / args.weight->k() / S::kMaxRows * S::kMaxRows;
+    const std::int64_t block = fit < kFewestRows ? kFewestRows : (fit > kMostRows ? kMostRows : fit);
+    for (std::int64_t m = m0; m < m1; m += block) {
+      const std::int64_t end = m1 - m < block ? m1 : m + block;
       for (std::int64_t p = p0; p < p1; ++p) blocked(args, weight, m, end, p);
     }
   }
@@ -83,7 +90,7 @@ class LinearLaneOf {
   static void blocked(const LinearArgs& args, const T* weight, std::int64_t m0, std::int64_t m1,
                       std::int64_t panel) {
     alignas(64) float widened[kBlockK * kPanel];
-    alignas(64) float sums[kBlockRows * kPanel];
+    alignas(64) float sums[kMostRows * kPanel];
     const std::int64_t k = args.weight->k();
     for (std::int64_t k0 = 0; k0 < k; k0 += kBlockK) {
       const std::int64_t count = k - k0 < kBlockK ? k - k0 : kBlockK;
@@ -121,26 +128,45 @@ class LinearLaneOf {
     return to;
   }
 
-  // y = act(sum + bias) + residual for one panel of rows [m0, m1).
-  static void finish(const LinearArgs& args, const float* sums, std::int64_t stride,
-                     std::int64_t m0, std::int64_t m1, std::int64_t panel) {
-    for (int v = 0; v < kVectors; ++v) {
-      const std::int64_t n = panel * kPanel + v * S::kWidth;
-      const std::int64_t left = args.weight->n() - n;
-      if (left <= 0) return;
-      const int count = left < S::kWidth ? static_cast<int>(left) : S::kWidth;
-      const typename S::V bias =
-          args.bias != nullptr ? S::load_first(args.bias + n, count) : S::set(0.0f);
-      for (std::int64_t m = m0; m < m1; ++m) {
-        typename S::V y = S::load(sums + (m - m0) * stride + v * S::kWidth);
-        if (args.bias != nullptr) y = S::add(y, bias);
-        if (args.activation == Activation::gelu) y = exact::gelu<S>(y);
-        if (args.residual != nullptr) {
-          y = S::add(y, S::load_first(args.residual + m * args.ldr + n, count));
-        }
-        S::store_first(args.y + m * args.ldy + n, y, count);
-      }
+  // y = act(sum + bias) + residual for one panel of rows [m0, m1); the sums are overwritten.
+  static void finish(const LinearArgs& args, float* sums, std::int64_t stride, std::int64_t m0,
+                     std::int64_t m1, std::int64_t panel) {
+    const std::int64_t left = args.weight->n() - panel * kPanel;
+    const std::int64_t columns = left < kPanel ? left : kPanel;
+    for (std::int64_t m = m0; m < m1; ++m) {
+      float* sum = sums + (m - m0) * stride;
+      if (args.bias != nullptr) add_bias(args.bias + panel * kPanel, columns, sum);
+      if (args.activation == Activation::gelu) gelu(sum);
+      const float* residual =
+          args.residual != nullptr ? args.residual + m * args.ldr + panel * kPanel : nullptr;
+      write(sum, residual, columns, args.y + m * args.ldy + panel * kPanel);
     }
+  }
+
+  static void add_bias(const float* bias, std::int64_t columns, float* sum) {
+    for (std::int64_t n = 0; n < columns; n += S::kWidth) {
+      S::store(sum + n, S::add(S::load(sum + n), S::load_first(bias + n, count(columns - n))));
+    }
+  }
+
+  static void gelu(float* sum) {
+    using Pair = Several<S, 2>;
+    for (std::int64_t n = 0; n < kPanel; n += Pair::kWidth) {
+      Pair::store(sum + n, exact::gelu<Pair>(Pair::load(sum + n)));
+    }
+  }
+
+  static void write(const float* sum, const float* residual, std::int64_t columns, float* y) {
+    for (std::int64_t n = 0; n < columns; n += S::kWidth) {
+      const int elements = count(columns - n);
+      typename S::V value = S::load(sum + n);
+      if (residual != nullptr) value = S::add(value, S::load_first(residual + n, elements));
+      S::store_first(y + n, value, elements);
+    }
+  }
+
+  static int count(std::int64_t left) {
+    return left < S::kWidth ? static_cast<int>(left) : S::kWidth;
   }
 };
 

@@ -15,7 +15,7 @@ struct Split {
 
 Split split(std::int64_t m, std::int64_t k, std::int64_t panels, int threads) {
   if (threads == 1) return {m, panels};
-  constexpr std::int64_t kRows = 120;            // the lanes' block
+  constexpr std::int64_t kRows = 96;             // the lanes' block, at most
   constexpr std::int64_t kItem = 4'000'000;      // multiplications, about 0.1 ms
   constexpr std::int64_t kLeast = 64'000;        // below, an item is not worth a hand-out
   constexpr std::int64_t kGroup = 4;             // panels that a lane reads at once

@@ -47,6 +47,14 @@ class PackedWeight {
   AlignedBuffer data_;  // [ceil(N / kPanel)][K][kPanel], zero-padded
 };
 
+// The row stride, in floats, at which a matrix of `columns` is read fastest: rows start at cache
+// lines, an odd number of them apart, so that the rows of a tile do not compete for one cache set
+// (a stride that is a power of two costs some percent when there are many rows). Not required.
+inline std::int64_t row_stride(std::int64_t columns) {
+  constexpr std::int64_t kLine = 16;
+  return ((columns + kLine - 1) / kLine | 1) * kLine;
+}
+
 struct LinearArgs {
   const float* x = nullptr;         // [M, K], row stride ldx
   std::int64_t ldx = 0;

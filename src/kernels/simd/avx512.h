@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "tensor/dtype.h"
 
 namespace oasr::kernels::avx512 {
@@ -23,6 +25,15 @@ struct Simd {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
   static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+  static void store_eight(Half* p, const float* from) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+  }
+  static void store_one(float* p, float a) { *p = a; }
+  static void store_one(Half* p, float a) {
+    const __m128i half = _mm_cvtps_ph(_mm_set_ss(a), _MM_FROUND_TO_NEAREST_INT);
+    p->bits = static_cast<std::uint16_t>(_mm_extract_epi16(half, 0));
+  }
   // The first n elements, 0 <= n <= kWidth; the others read as zero.
   static V load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static void store_first(float* p, V v, int n) { _mm512_mask_storeu_ps(p, first(n), v); }

@@ -42,6 +42,11 @@ struct Simd {
   static V load(const Half* p) { return each([&](int i) { return to_float(p[i]); }); }
   static V load(const BFloat16* p) { return each([&](int i) { return to_float(p[i]); }); }
   static void store(float* p, V v) { store_first(p, v, kWidth); }
+  static void store_eight(Half* p, const float* from) {
+    for (int i = 0; i < 8; ++i) p[i] = to_half(from[i]);
+  }
+  static void store_one(float* p, float a) { *p = a; }
+  static void store_one(Half* p, float a) { *p = to_half(a); }
   // The first n elements, 0 <= n <= kWidth; the others read as zero.
   static V load_first(const float* p, int n) {
     return each([&](int i) { return i < n ? p[i] : 0.0f; });
