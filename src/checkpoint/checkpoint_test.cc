@@ -33,8 +33,9 @@ bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 TEST(Decode, WidensEveryHalfAndBFloat16AsTheTensorModuleDoes) {
   std::string bytes = "x";  // one byte before: unaligned
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     bytes += le(static_cast<std::uint16_t>(bits));
+  }
   const auto halves = decode(StorageFormat::f16, {0x10000}, std::string_view(bytes).substr(1));
   const auto bfloats = decode(StorageFormat::bf16, {0x10000}, std::string_view(bytes).substr(1));
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {

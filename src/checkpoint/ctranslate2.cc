@@ -58,8 +58,9 @@ Status check_header(ByteReader& reader) {
 Result<StorageFormat> format_of(std::uint8_t id, const std::string& name) {
   constexpr std::array kFormats = {StorageFormat::f32, StorageFormat::i8,  StorageFormat::i16,
                                    StorageFormat::i32, StorageFormat::f16, StorageFormat::bf16};
-  if (id >= kFormats.size())
+  if (id >= kFormats.size()) {
     return refuse("'" + name + "' has the unknown data type " + std::to_string(id));
+  }
   return kFormats[id];
 }
 
@@ -84,8 +85,9 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
     TRY(decode_to_float(tensor, {&value, 1}));
     if (!model.scalars.emplace(name, value).second) return bad("'" + name + "' appears twice");
   }
-  if (!model.tensors.tensors.emplace(name, tensor).second)
+  if (!model.tensors.tensors.emplace(name, tensor).second) {
     return bad("'" + name + "' appears twice");
+  }
   return {};
 }
 
@@ -93,10 +95,12 @@ Status read_alias(ByteReader& reader, Ct2Model& model) {
   const auto alias = TRY(read_text(reader));
   const auto name = TRY(read_text(reader));
   const auto target = model.tensors.tensors.find(name);
-  if (target == model.tensors.tensors.end())
+  if (target == model.tensors.tensors.end()) {
     return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
-  if (!model.tensors.tensors.emplace(alias, target->second).second)
+  }
+  if (!model.tensors.tensors.emplace(alias, target->second).second) {
     return bad("'" + alias + "' appears twice");
+  }
   return {};
 }
 
@@ -107,8 +111,9 @@ Status attach_scale(const std::string& name, StoredTensor& tensor, const StoredT
   for (std::size_t at = 0; at < scale.bytes.size(); at += sizeof(float)) {
     float value = 0;
     std::memcpy(&value, scale.bytes.data() + at, sizeof value);
-    if (!std::isfinite(value) || value <= 0)
+    if (!std::isfinite(value) || value <= 0) {
       return bad("a scale of '" + name + "' is not a positive number");
+    }
   }
   tensor.format = StorageFormat::ct2_int8;
   tensor.row_scale = scale.bytes;
@@ -146,17 +151,21 @@ Result<Ct2Model> read_model(const FileBytes& file) {
   for (std::uint32_t i = 0; i < variables; ++i) TRY(read_variable(reader, model));
   const auto aliases = TRY(reader.read<std::uint32_t>());
   for (std::uint32_t i = 0; i < aliases; ++i) TRY(read_alias(reader, model));
-  if (reader.remaining() > 0)
+  if (reader.remaining() > 0) {
     return bad(std::to_string(reader.remaining()) + " bytes left over at the end");
+  }
   TRY(join_scales(model));
   model.tensors.owners.push_back(file.owner);
+  if (file.owner != nullptr) model.tensors.mapped.push_back(file.owner);
   return model;
 }
 
 std::int64_t count_layers(const StateDict& dict, const std::string& side) {
   std::int64_t layers = 0;
-  while (dict.tensors.contains(side + "/layer_" + std::to_string(layers) + "/ffn/linear_0/weight"))
+  while (
+      dict.tensors.contains(side + "/layer_" + std::to_string(layers) + "/ffn/linear_0/weight")) {
     ++layers;
+  }
   return layers;
 }
 
@@ -165,8 +174,9 @@ Result<Dims> derive_dims(const Ct2Model& model) {
   const auto extent = [&](const char* name, std::size_t rank,
                           std::size_t axis) -> Result<std::int64_t> {
     const auto tensor = TRY(model.tensors.find(name));
-    if (tensor.shape.rank() != rank)
+    if (tensor.shape.rank() != rank) {
       return bad(std::string("'") + name + "' has the shape " + tensor.shape.to_string());
+    }
     return tensor.shape[axis];
   };
   const auto heads = [&](const char* name) -> Result<std::int64_t> {
@@ -189,11 +199,13 @@ Result<Dims> derive_dims(const Ct2Model& model) {
 Result<std::vector<std::string>> read_vocabulary_json(const fs::path& path) {
   const auto json = TRY(parse_json(TRY(read_text_file(path)), path.string()));
   std::vector<std::string> tokens;
-  if (!json.is_array())
+  if (!json.is_array()) {
     return unexpected(ErrorCode::bad_checkpoint, "is no list of tokens", path.string());
+  }
   for (const auto& token : json) {
-    if (!token.is_string())
+    if (!token.is_string()) {
       return unexpected(ErrorCode::bad_checkpoint, "is no list of texts", path.string());
+    }
     tokens.push_back(token.get<std::string>());
   }
   return tokens;

@@ -120,8 +120,9 @@ TEST(CTranslate2, RefusesEveryTruncationAndSurvivesEveryMutation) {
   const auto file = c::model({kInt8, kInt8Scale, c::variable("n", {}, c::i8, "1")},
                              {{"b", "w/weight"}, {"b_scale", "w/weight_scale"}});
   ASSERT_EQ(refusal(file), "");
-  for (std::size_t size = 0; size < file.size(); ++size)
+  for (std::size_t size = 0; size < file.size(); ++size) {
     EXPECT_NE(refusal(file.substr(0, size)), "") << size;
+  }
   for (std::size_t at = 0; at < file.size(); ++at) {
     for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
       auto changed = file;

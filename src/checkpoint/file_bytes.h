@@ -15,7 +15,7 @@ namespace oasr {
 struct FileBytes {
   std::filesystem::path path;  // for errors
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  // of the bytes
+  std::shared_ptr<const MappedFile> owner;  // of the bytes; null: the caller keeps them
 
   // Maps a file; nothing is read yet.
   static Result<FileBytes> map(const std::filesystem::path& path) {

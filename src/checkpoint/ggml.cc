@@ -123,8 +123,9 @@ Result<StorageFormat> format_of(std::int32_t id, std::int32_t ftype, const std::
     return row.format;
   }
   for (const auto& row : kOtherTypes) {
-    if (row.id == id)
+    if (row.id == id) {
       return refuse("the tensor '" + name + "' is stored as " + std::string(row.name));
+    }
   }
   return bad("the tensor '" + name + "' has the unknown type " + std::to_string(id));
 }
@@ -141,21 +142,24 @@ Status read_tensor(ByteReader& reader, std::int32_t ftype, StateDict& dict) {
   }
   const auto name = TRY(reader.take_string(static_cast<std::uint64_t>(name_size)));
   const auto printable = [](char c) { return c >= 0x20 && c < 0x7F; };
-  if (!std::all_of(name.begin(), name.end(), printable))
+  if (!std::all_of(name.begin(), name.end(), printable)) {
     return bad("a tensor's name has control characters");
+  }
   StoredTensor tensor;
   tensor.format = TRY(format_of(type, ftype, name));
   const auto shape = Shape::checked(std::span(extents.data(), rank));
   const auto size = shape ? storage_bytes(tensor.format, *shape) : std::nullopt;
-  if (!size)
+  if (!size) {
     return bad("the tensor '" + name + "' has a shape that is too large or not a multiple of 32");
+  }
   tensor.shape = *shape;
   if (*size > reader.remaining()) {
     return bad("ends inside the tensor '" + name + "' " + shape->to_string());
   }
   tensor.bytes = TRY(reader.take(*size));
-  if (!dict.tensors.emplace(name, tensor).second)
+  if (!dict.tensors.emplace(name, tensor).second) {
     return bad("the tensor '" + name + "' appears twice");
+  }
   return {};
 }
 
@@ -173,8 +177,9 @@ void note_formats(Checkpoint& checkpoint) {
 
 std::string hparams_json(const Header& header) {
   OrderedJson json = OrderedJson::object();
-  for (std::size_t i = 0; i < kDimNames.size(); ++i)
+  for (std::size_t i = 0; i < kDimNames.size(); ++i) {
     json[std::string(kDimNames[i])] = header.dims[i];
+  }
   json["ftype"] = header.ftype;
   return dump_json(json);
 }
@@ -194,6 +199,7 @@ Result<Checkpoint> read(const FileBytes& file) {
   checkpoint.tokenizer.origin = "the vocabulary inside the ggml file";
   while (reader.remaining() > 0) TRY(read_tensor(reader, header.ftype, checkpoint.tensors));
   checkpoint.tensors.owners.push_back(file.owner);
+  if (file.owner != nullptr) checkpoint.tensors.mapped.push_back(file.owner);
   note_formats(checkpoint);
   return checkpoint;
 }

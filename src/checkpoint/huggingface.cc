@@ -55,8 +55,9 @@ Status read_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
   source.origin = "vocab.json + merges.txt";
   TRY(read("vocab.json", source.vocab_json));
   TRY(read("merges.txt", source.merges_txt));
-  if (path_exists(folder / "added_tokens.json"))
+  if (path_exists(folder / "added_tokens.json")) {
     TRY(read("added_tokens.json", source.added_tokens_json));
+  }
   return {};
 }
 
@@ -76,8 +77,9 @@ int detect_huggingface(const fs::path& path) {
     if (name == kIndex) return kByLayout;
     if (name != kWeights) return kNotThis;
     const auto head = first_bytes(path, 16);
-    if (!looks_like_safetensors(std::as_bytes(std::span(head.data(), head.size()))))
+    if (!looks_like_safetensors(std::as_bytes(std::span(head.data(), head.size())))) {
       return kNotThis;
+    }
   }
   const auto folder = folder_of(path);
   if (path_exists(folder / kConfig) && has_model_type(folder / kConfig)) return kByContent;

@@ -81,6 +81,7 @@ Result<Checkpoint> read(const FileBytes& file) {
     checkpoint.tensors.tensors.emplace(name, TRY(archive.tensor(id, name)));
   }
   checkpoint.tensors.owners = archive.owners();
+  if (file.owner != nullptr) checkpoint.tensors.mapped.push_back(file.owner);
   return checkpoint;
 }
 

@@ -27,8 +27,9 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 // Two's complement, little-endian, of any length up to 8 bytes.
 std::int64_t to_integer(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     value |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+  }
   if (!bytes.empty() && bytes.size() < 8 && (bytes.back() & std::byte{0x80}) != std::byte{0}) {
     value |= ~std::uint64_t{0} << (8 * bytes.size());
   }
@@ -186,8 +187,9 @@ class PickleMachine {
   }
   Status op_binfloat() {
     std::uint64_t bits = 0;
-    for (const auto byte : TRY(reader_.take(8)))
+    for (const auto byte : TRY(reader_.take(8))) {
       bits = bits << 8 | static_cast<std::uint64_t>(byte);
+    }
     PickleNode node;
     node.kind = PickleKind::real;
     node.real = std::bit_cast<double>(bits);
@@ -233,8 +235,9 @@ class PickleMachine {
   Status op_stack_global() {
     const auto& name = pickle_.nodes_[TRY(pop())];
     const auto& module = pickle_.nodes_[TRY(pop())];
-    if (name.kind != PickleKind::text || module.kind != PickleKind::text)
+    if (name.kind != PickleKind::text || module.kind != PickleKind::text) {
       return bad("a global without a name");
+    }
     return push_global(module.text, name.text);
   }
   Status op_call() { return gather(2, PickleKind::call); }       // callable, arguments

@@ -59,8 +59,9 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 
   bool number_unsigned(std::uint64_t value) override {
     if (state_ == State::shape) {
-      if (entries.back().shape.size() == Shape::kMaxRank)
+      if (entries.back().shape.size() == Shape::kMaxRank) {
         return fail("a tensor of more than 8 axes");
+      }
       if (value > INT64_MAX) return fail("an extent over 2^63");
       entries.back().shape.push_back(static_cast<std::int64_t>(value));
     } else if (state_ == State::offsets) {
@@ -86,8 +87,9 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
       if (!in_metadata_) entries.push_back({.name = name, .dtype = {}, .shape = {}, .offsets = {}});
       return true;
     }
-    if (!fields_.insert(name).second)
+    if (!fields_.insert(name).second) {
       return fail("the key '" + name + "' appears twice in one object");
+    }
     field_ = name;
     const bool known = name == "dtype" || name == "shape" || name == "data_offsets";
     if (state_ == State::entry && !known) return fail("the unknown key '" + name + "'");
@@ -204,6 +206,7 @@ Result<StateDict> read(const FileBytes& file) {
   for (const auto& entry : entries) dict.tensors.emplace(entry.name, TRY(place(entry, data)));
   TRY(check_contiguous(entries, data.size()));
   dict.owners.push_back(file.owner);
+  if (file.owner != nullptr) dict.mapped.push_back(file.owner);
   return dict;
 }
 
@@ -219,8 +222,9 @@ bool has_duplicate_keys(std::string_view text) {
   const auto watch = [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key)
+    if (event == Json::parse_event_t::key) {
       found |= !open.back().insert(value.get<std::string>()).second;
+    }
     return true;
   };
   const auto parsed = Json::parse(text.begin(), text.end(), watch, false);
@@ -277,6 +281,7 @@ Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
       all.tensors.emplace(name, tensor);
     }
     all.owners.push_back(file.owner);
+    all.mapped.push_back(file.owner);
     files.push_back(file.path);
   }
   for (const auto& [name, shard] : index.shard_of) {

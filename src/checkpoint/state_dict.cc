@@ -87,6 +87,10 @@ std::optional<std::size_t> storage_bytes(StorageFormat format, const Shape& shap
   return bytes;
 }
 
+void StateDict::release_pages() const {
+  for (const auto& file : mapped) file->release_pages();
+}
+
 Result<StoredTensor> StateDict::find(std::string_view name) const {
   const auto it = tensors.find(name);
   if (it != tensors.end()) return it->second;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/enum_table.h"
+#include "base/fs.h"
 #include "base/result.h"
 #include "tensor/tensor.h"
 
@@ -60,6 +61,12 @@ class StateDict {
  public:
   std::map<std::string, StoredTensor, std::less<>> tensors;
   std::vector<std::shared_ptr<const void>> owners;  // files and buffers that the bytes live in
+
+  std::vector<std::shared_ptr<const MappedFile>> mapped;  // the files among the owners
+
+  // Lets the pages of mapped files go (they are read again when needed): packing a checkpoint then
+  // costs the memory of the packed weights only.
+  void release_pages() const;
 
   // not_found error naming the tensor if it is missing.
   Result<StoredTensor> find(std::string_view name) const;

@@ -45,8 +45,9 @@ std::uint64_t item_size(StorageFormat format) { return *storage_bytes(format, Sh
 Result<std::string> find_folder(const ZipArchive& zip) {
   for (const auto& entry : zip.entries()) {
     const auto slash = entry.name.find('/');
-    if (slash != entry.name.npos && entry.name.substr(slash) == "/data.pkl")
+    if (slash != entry.name.npos && entry.name.substr(slash) == "/data.pkl") {
       return entry.name.substr(0, slash + 1);
+    }
   }
   return unexpected(ErrorCode::unsupported,
                     "is a zip archive without a data.pkl, so not from torch.save");
@@ -86,6 +87,7 @@ bool is_row_major(const std::vector<std::int64_t>& shape, const std::vector<std:
 // A tensor as its pickle describes it: checked to lie inside its storage.
 struct TorchArchive::View {
   std::string name;
+  std::optional<StorageFormat> dtype;  // as an argument of the rebuild, for untyped storages
   StorageFormat format = StorageFormat::f32;
   std::span<const std::byte> storage;
   std::uint64_t numel = 0;   // of the storage
@@ -146,8 +148,9 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(
     return bad(std::string(what) + " is " + pickle_.describe(id) +
                ", not a dict; it was not called or loaded");
   }
-  if (ordered && !pickle_[node.items[1]].items.empty())
+  if (ordered && !pickle_[node.items[1]].items.empty()) {
     return bad(std::string(what) + " is built in an unknown way");
+  }
   std::vector<std::pair<std::string, PickleId>> pairs;
   std::set<std::string_view> names;
   for (std::size_t at = ordered ? 2 : 0; at + 1 < node.items.size(); at += 2) {
@@ -155,8 +158,9 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(
     if (key.kind != PickleKind::text) {
       return bad(std::string(what) + " has " + pickle_.describe(node.items[at]) + " as a key");
     }
-    if (!names.insert(key.text).second)
+    if (!names.insert(key.text).second) {
       return bad(std::string(what) + " has the key '" + std::string(key.text) + "' twice");
+    }
     pairs.emplace_back(key.text, node.items[at + 1]);
   }
   return pairs;
@@ -175,13 +179,15 @@ Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id,
     const auto& items = pickle_[tuple].items;
     if (pickle_[tuple].kind != PickleKind::tuple) break;
     for (const char* rebuild : {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"}) {
-      if (pickle_.is_global(callee, "torch._utils", rebuild))
+      if (pickle_.is_global(callee, "torch._utils", rebuild)) {
         return std::span<const PickleId>(items);
+      }
     }
     if (pickle_.is_global(callee, "torch._utils", "_rebuild_parameter") && !items.empty()) {
       const auto& inner = pickle_[items[0]];
-      if (inner.kind != PickleKind::call)
+      if (inner.kind != PickleKind::call) {
         return refuse("a parameter around " + pickle_.describe(items[0]));
+      }
       callee = inner.items[0];
       tuple = inner.items[1];
     } else if (pickle_.is_global(callee, "torch._tensor", "_rebuild_from_type_v2") &&
@@ -209,12 +215,16 @@ Status TorchArchive::fill_storage(View& view, PickleId storage) const {
     return refuse("has an unknown description");
   }
   const bool untyped = pickle_.is_global(items[1], "torch.storage", "UntypedStorage");
-  if (!untyped) {
+  if (untyped) {
+    if (!view.dtype) return refuse("has elements of a type that is not read");
+    view.format = *view.dtype;
+  } else {
     const auto row = std::find_if(kStorages.begin(), kStorages.end(), [&](const StorageRow& r) {
       return !r.storage.empty() && pickle_.is_global(items[1], "torch", r.storage);
     });
-    if (row == kStorages.end())
+    if (row == kStorages.end()) {
       return refuse("has the type " + pickle_.describe(items[1]) + ", which is not read");
+    }
     view.format = row->format;
   }
   const auto key = "data/" + std::string(pickle_[items[2]].text);
@@ -257,13 +267,14 @@ Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name
     return true;
   };
   if (items.size() < 4 || pickle_[items[1]].kind != PickleKind::integer ||
-      pickle_[items[1]].integer < 0)
+      pickle_[items[1]].integer < 0) {
     return refuse();
+  }
   view.offset = static_cast<std::uint64_t>(pickle_[items[1]].integer);
   if (!numbers(items[2], view.extents) || !numbers(items[3], view.stride)) return refuse();
   if (items.size() > 6) {
     for (const auto& row : kStorages) {
-      if (pickle_.is_global(items[6], "torch", row.dtype)) view.format = row.format;
+      if (pickle_.is_global(items[6], "torch", row.dtype)) view.dtype = row.format;
     }
   }
   TRY(fill_storage(view, items[0]));
@@ -287,8 +298,10 @@ Result<StoredTensor> TorchArchive::copy(const View& view) {
       at += static_cast<std::uint64_t>(index[axis] * view.stride[axis]);
     }
     std::memcpy(buffer->data() + i * size, view.storage.data() + at * size, size);
-    for (std::size_t axis = view.extents.size(); axis-- > 0 && ++index[axis] == view.extents[axis];)
+    for (std::size_t axis = view.extents.size();
+         axis-- > 0 && ++index[axis] == view.extents[axis];) {
       index[axis] = 0;
+    }
   }
   owners_.push_back(buffer);
   return StoredTensor{view.format, view.shape, *buffer, {}};

@@ -39,8 +39,9 @@ Outcome load(const std::string& tensor, const std::string& storage = kSix) {
   const auto stored = *checkpoint->tensors.find("w");
   Outcome outcome;
   outcome.values.resize(static_cast<std::size_t>(stored.shape.elements()));
-  if (auto status = decode_to_float(stored, outcome.values); !status)
+  if (auto status = decode_to_float(stored, outcome.values); !status) {
     outcome.error = status.error().message();
+  }
   return outcome;
 }
 
@@ -81,6 +82,10 @@ TEST(OpenAi, ReadsEveryWayInWhichTorchRebuildsATensor) {
                           untyped + p::integer(0) + p::integers({3}) + p::integers({1}) + "\x89" +
                               p::ordered_dict("") + p::global("torch", "float64"));
   EXPECT_EQ(load(v3).values.size(), 3u);
+  const auto unknown = p::call(p::global("torch._utils", "_rebuild_tensor_v3"),
+                               untyped + p::integer(0) + p::integers({3}) + p::integers({1}) +
+                                   "\x89" + p::ordered_dict("") + p::global("torch", "float4"));
+  EXPECT_THAT(load(unknown).error, HasSubstr("elements of a type that is not read"));
   EXPECT_THAT(load(p::tensor(kStorage, 6, {0, 3}, {3, 1})).values, ElementsAre());
   EXPECT_THAT(load(p::tensor(kStorage, 5, {}, {})).values, ElementsAre(6));
 }
@@ -124,8 +129,9 @@ TEST(OpenAi, RefusesViewsThatLeaveOrExpandTheirStorage) {
 
 TEST(OpenAi, BoundsWhatManyCopiedViewsTakeTogether) {
   std::string state;
-  for (int i = 0; i < 2000; ++i)
+  for (int i = 0; i < 2000; ++i) {
     state += p::text("w" + std::to_string(i)) + p::tensor("h\x07", 0, {64, 64}, {1, 64});
+  }
   const auto shared = p::storage("FloatStorage", "0", 4096) + "q\x07" + "0";
   const auto file = torch_file(
       p::whole(shared +
@@ -219,8 +225,9 @@ TEST(OpenAi, RefusesDictsWithOddKeys) {
 TEST(OpenAi, RefusesEveryTruncationAndSurvivesEveryMutation) {
   const auto file = torch_file(p::checkpoint(p::text("w") + kMatrix), {{"0", kSix}});
   ASSERT_TRUE(read(file));
-  for (std::size_t size = 0; size < file.size(); ++size)
+  for (std::size_t size = 0; size < file.size(); ++size) {
     EXPECT_FALSE(read(file.substr(0, size))) << size;
+  }
   // The pickle's checksum would hide most of it: change the pickle before it is packed.
   const auto pickle = p::checkpoint(p::text("w") + kMatrix);
   for (std::size_t at = 0; at < pickle.size(); ++at) {

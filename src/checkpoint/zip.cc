@@ -143,8 +143,9 @@ Status apply_zip64(CentralRecord& record, std::span<const std::byte> extra, std:
 }
 
 Result<CentralRecord> read_central(ByteReader& reader) {
-  if (TRY(reader.read<std::uint32_t>()) != kCentralMagic)
+  if (TRY(reader.read<std::uint32_t>()) != kCentralMagic) {
     return bad("a directory record is corrupt");
+  }
   (void)TRY(reader.take(4));  // versions
   const auto flags = TRY(reader.read<std::uint16_t>());
   CentralRecord record;
@@ -205,8 +206,9 @@ Status check_apart(const std::vector<ZipEntry>& entries, std::span<const std::by
             [](auto* a, auto* b) { return a->header_offset < b->header_offset; });
   std::uint64_t end = 0;
   for (const auto* entry : order) {
-    if (entry->header_offset < end)
+    if (entry->header_offset < end) {
       return bad("the entry '" + entry->name + "' overlaps another one");
+    }
     end = static_cast<std::uint64_t>(entry->data.data() - archive.data()) + entry->data.size();
   }
   return {};
