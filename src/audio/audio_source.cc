@@ -15,9 +15,9 @@
 namespace oasr {
 namespace {
 
-constexpr std::string_view kRawEncodings[] = {"s8",    "u8",    "s16le", "s16be", "s24le", "s24be",
-                                              "s32le", "s32be", "f32le", "f32be", "f64le", "f64be",
-                                              "mulaw", "alaw"};
+constexpr std::string_view kRawEncodings[] = {"s8",    "u8",    "s16le", "s16be", "s24le",
+                                              "s24be", "s32le", "s32be", "f32le", "f32be",
+                                              "f64le", "f64be", "mulaw", "alaw"};
 
 Status check_options(const AudioOptions& options) {
   if (options.sample_rate < kLowestRate || options.sample_rate > kHighestRate) {
@@ -48,8 +48,8 @@ Result<std::unique_ptr<Decoder>> choose_decoder(ByteSource& bytes,
   const auto wav = raw ? std::nullopt : TRY(read_wav_header(bytes));
   if (wav && wav->big_endian) {
     if (bytes.size()) return open_sndfile(bytes, wav->frames());
-    return unexpected(ErrorCode::unsupported, "big-endian WAV (RIFX) can not be read from a pipe", {},
-                      "save it to a file first");
+    return unexpected(ErrorCode::unsupported, "big-endian WAV (RIFX) can not be read from a pipe",
+                      {}, "save it to a file first");
   }
   auto libav = open_libav(bytes, raw);
   const bool sound = libav && !(*libav)->truncated();
@@ -77,7 +77,9 @@ using OpenBytes = std::function<Result<std::unique_ptr<ByteSource>>()>;
 class DecodedSource final : public AudioSource {
  public:
   DecodedSource(OpenBytes open_bytes, std::string where, AudioOptions options)
-      : open_bytes_(std::move(open_bytes)), where_(std::move(where)), options_(std::move(options)) {}
+      : open_bytes_(std::move(open_bytes)),
+        where_(std::move(where)),
+        options_(std::move(options)) {}
 
   Status open();
   const AudioInfo& info() const override { return decoder_->info(); }

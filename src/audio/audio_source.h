@@ -22,23 +22,24 @@ struct RawFormat {
 };
 
 struct AudioOptions {
-  int sample_rate = 16000;          // of the samples handed out, Hz
+  int sample_rate = 16000;            // of the samples handed out, Hz
   std::optional<int> channel = {};    // one channel (0-based) instead of the mean of all
   std::optional<RawFormat> raw = {};  // treat the input as raw PCM
 };
 
 struct AudioInfo {
-  std::string container;            // "wav", "mp3", …
-  std::string codec;                // "pcm_s16le", …
-  int sample_rate = 0;              // of the file, Hz
+  std::string container;  // "wav", "mp3", …
+  std::string codec;      // "pcm_s16le", …
+  int sample_rate = 0;    // of the file, Hz
   int channels = 0;
   std::optional<double> declared_seconds;  // what the header says, where it says it
 };
 
 // A forward-only stream of mono float samples in [-1, 1] (float files may exceed it); integers are
-// scaled by 2^-(bits-1), so that 16-bit audio at the target rate is exactly value / 32768. At another
-// rate n samples become floor(n * rate / file rate + 1/2), without delay. Memory does not grow with
-// length. NaN and infinity in the input are an error that names the position. Not thread-safe.
+// scaled by 2^-(bits-1), so that 16-bit audio at the target rate is exactly value / 32768. At
+// another rate n samples become floor(n * rate / file rate + 1/2), without delay. Memory does not
+// grow with length. NaN and infinity in the input are an error that names the position. Not
+// thread-safe.
 class AudioSource {
  public:
   virtual ~AudioSource() = default;
@@ -63,9 +64,10 @@ class AudioSource {
 };
 
 // Opens a file, or standard input when `path` is "-". Folders, text files, empty files and files
-// without an audio stream are errors of kind bad_audio that say what the file is. A WAV (or other PCM)
-// header with no samples after it is a valid stream of length 0. The content decides which library
-// reads a file, never its name. `options.channel` beyond the file's channels is invalid_argument.
+// without an audio stream are errors of kind bad_audio that say what the file is. A WAV (or other
+// PCM) header with no samples after it is a valid stream of length 0. The content decides which
+// library reads a file, never its name. `options.channel` beyond the file's channels is
+// invalid_argument.
 Result<std::unique_ptr<AudioSource>> open_audio(const std::filesystem::path& path,
                                                 const AudioOptions& options = {});
 

@@ -22,10 +22,10 @@ namespace oasr {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::as_floats;
 using testing::as_span;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::int16_bytes;
 using testing::integer;
 using testing::ramp;
@@ -62,7 +62,8 @@ class Fifo {
     EXPECT_EQ(::mkfifo(path_.c_str(), 0600), 0);
     writer_ = std::thread([this, fill = std::move(fill)] {
       std::ofstream file(path_, std::ios::binary);
-      fill([&](const std::string& bytes) { return static_cast<bool>(file << bytes << std::flush); });
+      fill(
+          [&](const std::string& bytes) { return static_cast<bool>(file << bytes << std::flush); });
     });
   }
   explicit Fifo(const std::string& bytes) : Fifo([bytes](const Write& write) { write(bytes); }) {}
@@ -89,14 +90,17 @@ std::vector<float> samples_of(const fs::path& path, const AudioOptions& options 
 
 TEST_F(AudioFile, WhatIsNotAudioIsNamed) {
   EXPECT_EQ(message_of("empty.wav", ""), "is empty (0 bytes)");
-  EXPECT_EQ(message_of("notes.wav", "Dear reader,\n\nthis is text.\n"), "is a text file, not audio");
-  EXPECT_EQ(message_of("paper.mp3", "%PDF-1.7\n\x80\x81 and so on"), "is a PDF document, not audio");
+  EXPECT_EQ(message_of("notes.wav", "Dear reader,\n\nthis is text.\n"),
+            "is a text file, not audio");
+  EXPECT_EQ(message_of("paper.mp3", "%PDF-1.7\n\x80\x81 and so on"),
+            "is a PDF document, not audio");
   EXPECT_EQ(message_of("a.flac", std::string("PK\x03\x04 packed", 11)),
             "is a ZIP archive (or an office document), not audio");
   EXPECT_EQ(message_of("b.wav", "<!DOCTYPE html><html>404</html>"),
             "is an HTML page (a failed download?), not audio");
   EXPECT_EQ(message_of("c.wav", std::string(100'000, '\0')), "is a file of zeros, not audio");
-  EXPECT_THAT(message_of("d.wav", int16_bytes(ramp(999))), HasSubstr("no audio format is recognised"));
+  EXPECT_THAT(message_of("d.wav", int16_bytes(ramp(999))),
+              HasSubstr("no audio format is recognised"));
 }
 
 TEST_F(AudioFile, FoldersAndMissingFilesAreNamed) {
@@ -116,8 +120,11 @@ TEST_F(AudioFile, PlaylistsOpenNothing) {
   const auto playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nfile://" + secret.string() +
                         "\n#EXT-X-ENDLIST\n";
   EXPECT_EQ(message_of("list.m3u8", playlist), "is a text file, not audio");
-  EXPECT_EQ(message_of("list.txt", "ffconcat version 1.0\nfile '" + secret.string() + "'\n"),
+  const auto before = fs::current_path();
+  fs::current_path(folder_.path());  // FFmpeg takes relative names for safe
+  EXPECT_EQ(message_of("list.txt", "ffconcat version 1.0\nfile secret.wav\n"),
             "is a text file, not audio");
+  fs::current_path(before);
 }
 
 TEST_F(AudioFile, TheNameDoesNotMatter) {
@@ -208,8 +215,9 @@ TEST_F(AudioFile, RawPcmIsReadAsTold) {
   EXPECT_THAT(samples_of(write("u8", "\xC0"), raw("u8")), ElementsAre(0.5F));
   EXPECT_THAT(samples_of(write("ulaw", "\x80"), raw("mulaw")), ElementsAre(8031.0F / 8192));
   EXPECT_THAT(samples_of(write("alaw", "\xAA"), raw("alaw")), ElementsAre(4032.0F / 4096));
-  EXPECT_THAT(samples_of(write("stereo", integer(0x4000, 2) + integer(0, 2)), raw("s16le", 16000, 2)),
-              ElementsAre(0.25F));
+  EXPECT_THAT(
+      samples_of(write("stereo", integer(0x4000, 2) + integer(0, 2)), raw("s16le", 16000, 2)),
+      ElementsAre(0.25F));
   EXPECT_EQ(samples_of(write("8k", int16_bytes(values)), raw("s16le", 8000)).size(), 10'000U);
   EXPECT_EQ(samples_of(write("wav", wav({}, int16_bytes(values))), raw("s16le")).size(), 5022U);
   EXPECT_EQ(samples_of(write("odd", int16_bytes(values) + "x"), raw("s16le")), as_floats(values));
@@ -227,7 +235,8 @@ TEST_F(AudioFile, RawOptionsThatMakeNoSenseAreRefused) {
 }
 
 TEST_F(AudioFile, EveryReadSizeGivesTheSameSamples) {
-  const auto path = write("stereo.wav", wav({.channels = 2, .sample_rate = 44100}, int16_bytes(ramp(60'001))));
+  const auto path =
+      write("stereo.wav", wav({.channels = 2, .sample_rate = 44100}, int16_bytes(ramp(60'001))));
   const auto whole = samples_of(path);
   EXPECT_EQ(whole.size(), 10'884U);  // 30,000 frames
   for (const std::size_t size : {1, 7, 1000, 100'000}) {
@@ -237,7 +246,8 @@ TEST_F(AudioFile, EveryReadSizeGivesTheSameSamples) {
     for (;;) {
       const auto count = (*source)->read(part);
       ASSERT_TRUE(count);
-      samples.insert(samples.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(*count));
+      samples.insert(samples.end(), part.begin(),
+                     part.begin() + static_cast<std::ptrdiff_t>(*count));
       if (*count < size) break;  // only the end gives less than asked for
     }
     EXPECT_EQ(samples, whole) << size;
@@ -264,13 +274,13 @@ TEST_F(AudioFile, RewindStartsAgain) {
 
 TEST(AudioPipe, GivesTheSamplesOfTheFile) {
   const auto values = ramp(50'000);
-  for (const auto& bytes : {wav({}, int16_bytes(values)),
-                            testing::wav_declaring(0xFFFFFFFF, int16_bytes(values)),
-                            testing::wav_declaring(0, int16_bytes(values)),
-                            testing::riff(testing::chunk("LIST", "INFOx") +
-                                          testing::chunk("fmt ", testing::format_body({})) +
-                                          testing::chunk("data", int16_bytes(values)) +
-                                          testing::chunk("LIST", std::string(500, 'x')))}) {
+  for (const auto& bytes :
+       {wav({}, int16_bytes(values)), testing::wav_declaring(0xFFFFFFFF, int16_bytes(values)),
+        testing::wav_declaring(0, int16_bytes(values)),
+        testing::riff(testing::chunk("LIST", "INFOx") +
+                      testing::chunk("fmt ", testing::format_body({})) +
+                      testing::chunk("data", int16_bytes(values)) +
+                      testing::chunk("LIST", std::string(500, 'x')))}) {
     const Fifo fifo(bytes);
     EXPECT_EQ(samples_of(fifo.path()), as_floats(values));
   }
@@ -375,7 +385,7 @@ TEST(AudioPipe, MemoryDoesNotGrowWithLength) {
     if (early == 0 && total >= kSeconds * 1'600) early = resident_bytes();
   }
   EXPECT_EQ(total, kSeconds * std::size_t{16'000});
-  EXPECT_LT(resident_bytes(), early + (std::size_t{2} << 20));
+  EXPECT_LT(resident_bytes(), early + (std::size_t{256} << 10));
 }
 
 TEST(AudioFromSamples, AreResampledAndChecked) {

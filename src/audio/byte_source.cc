@@ -16,8 +16,7 @@ namespace oasr {
 namespace {
 
 Unexpected read_failed(int error) {
-  return unexpected(ErrorCode::io,
-                    "reading failed: " + std::generic_category().message(error));
+  return unexpected(ErrorCode::io, "reading failed: " + std::generic_category().message(error));
 }
 
 // A regular file. Reads by position, so that a shared descriptor's own offset does not matter.
@@ -159,7 +158,8 @@ class PaddedBytes final : public ByteSource {
       ++position_;
       return std::size_t{1};
     }
-    if (position_ < offset_) out = out.first(std::min<std::uint64_t>(out.size(), offset_ - position_));
+    if (position_ < offset_)
+      out = out.first(std::min<std::uint64_t>(out.size(), offset_ - position_));
     const auto count = TRY(inner_.read(out));
     position_ += count;
     return count;
@@ -217,14 +217,14 @@ Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path
                       "name the files in it, or use --recursive");
   }
   if (!S_ISREG(status.st_mode)) {
-    return std::unique_ptr<ByteSource>(
-        std::make_unique<PipeBytes>(descriptor, !standard_input));
+    return std::unique_ptr<ByteSource>(std::make_unique<PipeBytes>(descriptor, !standard_input));
   }
-  const auto start = standard_input ? std::max<off_t>(::lseek(descriptor, 0, SEEK_CUR), 0) : off_t{0};
+  const auto start =
+      standard_input ? std::max<off_t>(::lseek(descriptor, 0, SEEK_CUR), 0) : off_t{0};
   const auto size = std::max<off_t>(status.st_size - start, 0);
-  return std::unique_ptr<ByteSource>(
-      std::make_unique<FileBytes>(descriptor, !standard_input, static_cast<std::uint64_t>(start),
-                                  static_cast<std::uint64_t>(size)));
+  return std::unique_ptr<ByteSource>(std::make_unique<FileBytes>(descriptor, !standard_input,
+                                                                 static_cast<std::uint64_t>(start),
+                                                                 static_cast<std::uint64_t>(size)));
 }
 
 std::unique_ptr<ByteSource> bytes_from_memory(std::span<const std::byte> bytes) {

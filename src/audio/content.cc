@@ -26,17 +26,23 @@ constexpr Signature kSignatures[] = {
     {"\x89PNG"sv, "a PNG image"},
     {"\xFF\xD8\xFF"sv, "a JPEG image"},
     {"GIF8"sv, "a GIF image"},
-    {"\x7F" "ELF"sv, "a program"},
+    {"\x7F"
+     "ELF"sv,
+     "a program"},
     {"GGUF"sv, "a model file"},
     {"lmgg"sv, "a model file"},
     {"SQLite format 3"sv, "a database"},
 };
 
 bool is_text(std::string_view bytes) {
-  return std::none_of(bytes.begin(), bytes.end(), [](unsigned char c) {
-    return (c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1B) || c == 0x7F;
-  }) && std::count_if(bytes.begin(), bytes.end(), [](unsigned char c) { return c < 0x80; }) * 2 >
-            static_cast<std::ptrdiff_t>(bytes.size());
+  return std::none_of(
+             bytes.begin(), bytes.end(),
+             [](unsigned char c) {
+               return (c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1B) ||
+                      c == 0x7F;
+             }) &&
+         std::count_if(bytes.begin(), bytes.end(), [](unsigned char c) { return c < 0x80; }) * 2 >
+             static_cast<std::ptrdiff_t>(bytes.size());
 }
 
 }  // namespace
@@ -47,7 +53,8 @@ std::optional<std::string> describe_content(ByteSource& bytes) {
   if (!count || *count == 0) return std::nullopt;
   const std::string_view start(reinterpret_cast<const char*>(buffer.data()), *count);
   for (const auto& signature : kSignatures) {
-    if (start.substr(0, signature.start.size()) == signature.start) return std::string(signature.what);
+    if (start.substr(0, signature.start.size()) == signature.start)
+      return std::string(signature.what);
   }
   if (start.find("<html") != start.npos || start.find("<!DOCTYPE") != start.npos) {
     return std::string("an HTML page (a failed download?)");

@@ -6,9 +6,10 @@ namespace oasr {
 
 Status check_format(int sample_rate, int channels) {
   if (sample_rate < kLowestRate || sample_rate > kHighestRate) {
-    return unexpected(ErrorCode::bad_audio,
-                      fmt::format("the header declares a sample rate of {} Hz ({} to {} are served)",
-                                  sample_rate, kLowestRate, kHighestRate));
+    return unexpected(
+        ErrorCode::bad_audio,
+        fmt::format("the header declares a sample rate of {} Hz ({} to {} are served)", sample_rate,
+                    kLowestRate, kHighestRate));
   }
   if (channels < 1 || channels > kMostChannels) {
     return unexpected(ErrorCode::bad_audio,

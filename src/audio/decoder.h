@@ -47,8 +47,8 @@ class Decoder {
 // FFmpeg's libraries. `bytes` must outlive the decoder and stand at its start.
 Result<std::unique_ptr<Decoder>> open_libav(ByteSource& bytes, const std::optional<RawFormat>& raw);
 
-// libsndfile. `bytes` must outlive the decoder, stand at its start and have a size. `declared_frames`:
-// what the header says where libsndfile would report what is there instead.
+// libsndfile. `bytes` must outlive the decoder, stand at its start and have a size.
+// `declared_frames`: what the header says where libsndfile would report what is there instead.
 Result<std::unique_ptr<Decoder>> open_sndfile(ByteSource& bytes,
                                               std::optional<std::uint64_t> declared_frames = {});
 

@@ -25,12 +25,15 @@ namespace {
 constexpr int kIoBuffer = 64 << 10;
 
 // Containers whose header counts samples exactly.
-constexpr std::string_view kExactContainers[] = {"wav", "flac", "aiff", "au", "nistsphere", "caf", "w64"};
+constexpr std::string_view kExactContainers[] = {"wav",        "flac", "aiff", "au",
+                                                 "nistsphere", "caf",  "w64"};
 // Elsewhere a declared length may include the codec's padding.
 constexpr double kLengthTolerance = 0.25;  // s
 
 constexpr std::size_t kOggPage = 65'536;
 constexpr int kMostPaddings = 8;
+// FFmpeg notes where packets lie, for seeks that never come: its memory would grow with length.
+constexpr unsigned kIndexBytes = 64 << 10;
 
 std::string av_text(int error) {
   char text[AV_ERROR_MAX_STRING_SIZE] = {};
@@ -73,7 +76,9 @@ struct FreeFrame {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
 };
 
-// A playlist or a movie with references must not make us open other files or addresses.
+// A playlist or a movie with references must not make us open other files or addresses. Demuxers
+// within demuxers do not inherit this function, but kNoProtocol, a list that allows nothing.
+constexpr char kNoProtocol[] = "none";
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EPERM);
 }
@@ -127,7 +132,7 @@ class LibavDecoder final : public Decoder {
   std::optional<WavHeader> wav_;
   std::optional<std::uint64_t> declared_frames_;
   std::optional<SampleBlock> first_;
-  std::uint64_t frames_ = 0;  // decoded so far
+  std::uint64_t frames_ = 0;         // decoded so far
   std::uint64_t trimmed_bytes_ = 0;  // PCM bytes that make no whole sample
   std::size_t packet_size_ = 0;
   std::optional<std::size_t> mp3_frame_;  // bytes that the last packet should have
@@ -160,11 +165,18 @@ std::int64_t LibavDecoder::seek_bytes(void* self, std::int64_t offset, int whenc
   const auto size = static_cast<std::int64_t>(*bytes.size());
   std::int64_t base = 0;
   switch (whence & ~AVSEEK_FORCE) {
-    case AVSEEK_SIZE: return size;
-    case SEEK_SET: break;
-    case SEEK_CUR: base = static_cast<std::int64_t>(bytes.position()); break;
-    case SEEK_END: base = size; break;
-    default: return AVERROR(EINVAL);
+    case AVSEEK_SIZE:
+      return size;
+    case SEEK_SET:
+      break;
+    case SEEK_CUR:
+      base = static_cast<std::int64_t>(bytes.position());
+      break;
+    case SEEK_END:
+      base = size;
+      break;
+    default:
+      return AVERROR(EINVAL);
   }
   if (offset < -base || offset > INT64_MAX - base) return AVERROR(EINVAL);
   bytes.seek(static_cast<std::uint64_t>(base + offset));
@@ -204,6 +216,8 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
   format->pb = io_.get();
   format->flags |= AVFMT_FLAG_CUSTOM_IO;
   format->io_open = refuse_open;
+  format->protocol_whitelist = av_strdup(kNoProtocol);
+  format->max_index_size = kIndexBytes;
   const AVInputFormat* input = nullptr;
   AVDictionary* options = nullptr;
   if (raw) {
@@ -254,7 +268,8 @@ Status LibavDecoder::open_codec() {
   codec_->pkt_timebase = stream_->time_base;
   codec_->thread_count = 1;
   // FLAC's checksums are sure; those of other codecs are often wrong in sound files.
-  if (codec_->codec_id == AV_CODEC_ID_FLAC) codec_->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
+  if (codec_->codec_id == AV_CODEC_ID_FLAC)
+    codec_->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
   if (error >= 0) error = avcodec_open2(codec_.get(), codec, nullptr);
   if (error < 0) {
     return unexpected(ErrorCode::bad_audio, fmt::format("the {} decoder refuses the stream: {}",
@@ -298,8 +313,8 @@ Status LibavDecoder::decode_first() {
     return unexpected(ErrorCode::bad_audio,
                       fmt::format("no {} packet can be decoded: {}", info_.codec, damage_));
   } else if (!is_pcm()) {
-    return unexpected(ErrorCode::bad_audio,
-                      fmt::format("no {} frame in it (container {})", info_.codec, info_.container));
+    return unexpected(ErrorCode::bad_audio, fmt::format("no {} frame in it (container {})",
+                                                        info_.codec, info_.container));
   }
   if (declared_frames_) {
     info_.declared_seconds = static_cast<double>(*declared_frames_) / rate();
@@ -360,7 +375,8 @@ void LibavDecoder::feed() {
 // PCM: cuts bytes after the last whole sample off the packet. False if nothing is left.
 bool LibavDecoder::trim_packet() {
   const auto& parameters = *stream_->codecpar;
-  const int frame = av_get_exact_bits_per_sample(parameters.codec_id) / 8 * parameters.ch_layout.nb_channels;
+  const int frame =
+      av_get_exact_bits_per_sample(parameters.codec_id) / 8 * parameters.ch_layout.nb_channels;
   if (!is_pcm() || frame == 0 || packet_->size % frame == 0) return true;
   const int rest = packet_->size % frame;
   trimmed_bytes_ += static_cast<std::uint64_t>(rest);
@@ -400,7 +416,8 @@ void LibavDecoder::note_damage(const std::string& what) {
 std::string LibavDecoder::missing_end() {
   const auto here = bytes_->size().value_or(bytes_->position());
   if (file_bytes_ && here < *file_bytes_) {
-    return fmt::format("the file has {} of the {} bytes that its header declares", here, *file_bytes_);
+    return fmt::format("the file has {} of the {} bytes that its header declares", here,
+                       *file_bytes_);
   }
   if (mp3_frame_ && packet_size_ < *mp3_frame_) {
     return fmt::format("the last frame has {} of its {} bytes", packet_size_, *mp3_frame_);
@@ -412,7 +429,8 @@ std::string LibavDecoder::missing_end() {
     tail_.resize(count ? *count : 0);
   }
   const auto end = ogg_end(tail_);
-  if (end == OggEnd::unmarked) warnings_.emplace_back("the Ogg stream has no end mark: it may be cut");
+  if (end == OggEnd::unmarked)
+    warnings_.emplace_back("the Ogg stream has no end mark: it may be cut");
   return end == OggEnd::cut ? "the file ends inside an Ogg page" : "";
 }
 
@@ -445,17 +463,21 @@ void LibavDecoder::finish() {
   }
   if (!text.empty()) truncated_ = text;
   if (trimmed_bytes_ > 0) {
-    warnings_.push_back(fmt::format("{} bytes after the last whole sample are ignored", trimmed_bytes_));
+    warnings_.push_back(
+        fmt::format("{} bytes after the last whole sample are ignored", trimmed_bytes_));
   }
   if (gaps_ > 0) {
-    warnings_.push_back(fmt::format("the timestamps jump ahead by {:.3f} s in all, first at {}: times "
-                                    "after that are early by as much", gaps_, first_gap_));
+    warnings_.push_back(
+        fmt::format("the timestamps jump ahead by {:.3f} s in all, first at {}: times "
+                    "after that are early by as much",
+                    gaps_, first_gap_));
   }
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> open_libav(ByteSource& bytes, const std::optional<RawFormat>& raw) {
+Result<std::unique_ptr<Decoder>> open_libav(ByteSource& bytes,
+                                            const std::optional<RawFormat>& raw) {
   auto decoder = std::make_unique<LibavDecoder>(bytes);
   TRY(decoder->open(raw));
   return std::unique_ptr<Decoder>(std::move(decoder));

@@ -10,12 +10,11 @@ namespace {
 Unexpected not_finite(const SampleBlock& block, std::size_t index, std::uint64_t first_frame) {
   const auto channels = static_cast<std::size_t>(block.channels);
   const auto frame = first_frame + index / channels;
-  return unexpected(
-      ErrorCode::bad_audio,
-      fmt::format("sample {} ({}) of channel {} is {}", frame,
-                  seconds_text(frame, block.sample_rate), index % channels,
-                  std::isnan(block.samples[index]) ? "not a number" : "infinite"),
-      {}, "repair the float samples, or convert them to integers");
+  return unexpected(ErrorCode::bad_audio,
+                    fmt::format("sample {} ({}) of channel {} is {}", frame,
+                                seconds_text(frame, block.sample_rate), index % channels,
+                                std::isnan(block.samples[index]) ? "not a number" : "infinite"),
+                    {}, "repair the float samples, or convert them to integers");
 }
 
 }  // namespace

@@ -39,12 +39,18 @@ double tone_to_rest(std::span<const float> samples, double hertz, int sample_rat
 }
 
 TEST(Resampler, GivesTheRoundedLength) {
-  for (const auto& [from, to] : {std::pair{44100, 16000}, {48000, 16000}, {8000, 16000}, {22050, 16000},
-                                {11025, 16000}, {96000, 16000}, {16000, 8000}, {768000, 16000}}) {
+  for (const auto& [from, to] : {std::pair{44100, 16000},
+                                 {48000, 16000},
+                                 {8000, 16000},
+                                 {22050, 16000},
+                                 {11025, 16000},
+                                 {96000, 16000},
+                                 {16000, 8000},
+                                 {768000, 16000}}) {
     for (const std::size_t count : {0, 1, 2, 3, 159, 160, 1000, 44'099, 44'100, 44'101, 100'003}) {
       const std::vector<float> samples(count, 0.25F);
-      const auto expected = static_cast<std::size_t>(
-          std::floor(static_cast<double>(count) * to / from + 0.5));
+      const auto expected =
+          static_cast<std::size_t>(std::floor(static_cast<double>(count) * to / from + 0.5));
       EXPECT_EQ(resample(samples, from, to, 4096).size(), expected)
           << count << " samples, " << from << " to " << to;
     }
@@ -64,16 +70,18 @@ TEST(Resampler, DoesNotDependOnHowTheInputIsCut) {
   }
 }
 
-// soxr's high quality promises 20 bits, so 120 dB; the edges, where the signal starts and stops, are
-// left out. Float samples alone would allow 140 dB.
+// soxr's high quality promises 20 bits, so 120 dB; the edges, where the signal starts and stops,
+// are left out. Float samples alone would allow 140 dB.
 TEST(Resampler, KeepsAToneCleanAndInPlace) {
   for (const int from : {8000, 22050, 44100, 48000}) {
-    const auto out = resample(tone(1000, from, static_cast<std::size_t>(2 * from)), from, 16000, 4096);
+    const auto out =
+        resample(tone(1000, from, static_cast<std::size_t>(2 * from)), from, 16000, 4096);
     const auto middle = std::span(out).subspan(4000, 24'000);
     EXPECT_GT(tone_to_rest(middle, 1000, 16000), 115) << from;
     const auto expected = tone(1000, 16000, out.size());
     for (std::size_t i = 4000; i < 4100; ++i) {
-      EXPECT_NEAR(out[i], expected[i], 0.5 * 1e-3) << "delayed, from " << from;  // 0.01 dB passband ripple
+      EXPECT_NEAR(out[i], expected[i], 0.5 * 1e-3)
+          << "delayed, from " << from;  // 0.01 dB passband ripple
     }
   }
 }

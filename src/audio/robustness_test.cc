@@ -139,8 +139,9 @@ TEST(OddFiles, GiveTheirSamplesOrSayWhy) {
     EXPECT_EQ((*source)->info().sample_rate, expected.sample_rate);
     const auto samples = read_all(**source);
     ASSERT_TRUE(samples) << samples.error().message();
-    EXPECT_EQ(samples->size(), static_cast<std::size_t>(std::floor(
-                                   static_cast<double>(expected.frames) * 16000 / expected.sample_rate + 0.5)));
+    EXPECT_EQ(samples->size(),
+              static_cast<std::size_t>(std::floor(
+                  static_cast<double>(expected.frames) * 16000 / expected.sample_rate + 0.5)));
     EXPECT_EQ((*source)->truncated(), std::nullopt);
     const auto& warnings = (*source)->warnings();
     EXPECT_EQ(warnings.size(), expected.warning != nullptr ? 1U : 0U);
@@ -172,7 +173,8 @@ TEST(OddFiles, OneClipSoundsTheSameInEveryContainer) {
   const auto reference = envelope("crispasr__jfk.au", 0);
   for (const auto* kind : {"-vorbis.webm", ".aac", ".amr", ".m4a", ".mp3", ".opus", ".webm"}) {
     // ADTS can not say that its first frame of 1,024 samples is the encoder's delay.
-    const auto powers = envelope(std::string("crispasr__jfk") + kind, kind == std::string(".aac") ? 1024 : 0);
+    const auto powers =
+        envelope(std::string("crispasr__jfk") + kind, kind == std::string(".aac") ? 1024 : 0);
     // Lossy codecs keep a second's power within 2 dB, above a floor of codec noise.
     for (std::size_t i = 0; i < powers.size(); ++i) {
       EXPECT_LT(std::abs(10 * std::log10((powers[i] + 1e-4) / (reference[i] + 1e-4))), 2)
@@ -219,17 +221,20 @@ TEST(CutFiles, WithoutTheirIndexAreErrors) {
 
 TEST(DamagedFiles, SayWhereAndGoOn) {
   OASR_REQUIRE_FULL_DATA();
-  for (const auto* name : {"crispasr__jfk.aac", "crispasr__jfk.m4a", "crispasr__jfk.mp3", "crispasr__jfk.opus",
-                           "montreal-for__mfa_whisper.flac", "speech_recog__audio-mono-16-bit-44100Hz.flac"}) {
+  for (const auto* name :
+       {"crispasr__jfk.aac", "crispasr__jfk.m4a", "crispasr__jfk.mp3", "crispasr__jfk.opus",
+        "montreal-for__mfa_whisper.flac", "speech_recog__audio-mono-16-bit-44100Hz.flac"}) {
     SCOPED_TRACE(name);
     auto bytes = bytes_of(name);
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 2), bytes.size() / 10, '\0');
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 2), bytes.size() / 10,
+                '\0');
     auto source = open_audio_bytes(testing::as_span(bytes));
     ASSERT_TRUE(source) << source.error().message();
     const auto samples = read_all(**source);
     ASSERT_TRUE(samples);
     const auto whole = read_all(**open_audio(folder() / name)).value();
-    EXPECT_GT(samples->size(), whole.size() * 7 / 10);  // a tenth is gone, and pages or frames around it
+    EXPECT_GT(samples->size(),
+              whole.size() * 7 / 10);  // a tenth is gone, and pages or frames around it
     EXPECT_THAT((*source)->truncated().value_or("nothing"), HasSubstr("damaged at "));
   }
 }
@@ -248,7 +253,8 @@ TEST(OddFiles, ChannelsOfAnEightChannelFileDiffer) {
   for (std::size_t i = 0; i < mean.size(); i += 97) {
     double sum = 0;
     for (const auto& channel : channels) sum += static_cast<double>(channel[i]);
-    EXPECT_NEAR(static_cast<double>(mean[i]), sum / 8, 1e-6);  // soxr is linear, up to float rounding
+    EXPECT_NEAR(static_cast<double>(mean[i]), sum / 8,
+                1e-6);  // soxr is linear, up to float rounding
   }
   EXPECT_EQ(open_audio(path, {.channel = 8}).error().code, ErrorCode::invalid_argument);
 }

@@ -48,7 +48,10 @@ Result<std::unique_ptr<AudioSource>> audio_from_samples(std::vector<float> sampl
     return unexpected(ErrorCode::invalid_argument,
                       fmt::format("{} Hz is no sample rate of speech", sample_rate));
   }
-  AudioInfo info{.container = "memory", .codec = "float", .sample_rate = sample_rate, .channels = 1,
+  AudioInfo info{.container = "memory",
+                 .codec = "float",
+                 .sample_rate = sample_rate,
+                 .channels = 1,
                  .declared_seconds = static_cast<double>(samples.size()) / sample_rate};
   SampleBlock block{.samples = std::move(samples), .channels = 1, .sample_rate = sample_rate};
   std::vector<float> mono;

@@ -18,7 +18,9 @@ sf_count_t file_size(void* user) { return static_cast<sf_count_t>(*source_of(use
 sf_count_t tell(void* user) { return static_cast<sf_count_t>(source_of(user).position()); }
 
 sf_count_t seek(sf_count_t offset, int whence, void* user) {
-  const sf_count_t base = whence == SEEK_CUR ? tell(user) : whence == SEEK_END ? file_size(user) : 0;
+  const sf_count_t base = whence == SEEK_CUR   ? tell(user)
+                          : whence == SEEK_END ? file_size(user)
+                                               : 0;
   if (offset < -base || offset > INT64_MAX - base) return -1;
   source_of(user).seek(static_cast<std::uint64_t>(base + offset));
   return base + offset;
@@ -52,7 +54,8 @@ class SndfileDecoder final : public Decoder {
     file_.reset(sf_open_virtual(&io, SFM_READ, &header, &bytes));
     if (!file_) {
       const bool foreign = sf_error(nullptr) == SF_ERR_UNRECOGNISED_FORMAT;
-      return unexpected(foreign ? ErrorCode::unsupported : ErrorCode::bad_audio, sf_strerror(nullptr));
+      return unexpected(foreign ? ErrorCode::unsupported : ErrorCode::bad_audio,
+                        sf_strerror(nullptr));
     }
     TRY(check_format(header.samplerate, header.channels));
     info_.container = format_name(header.format & SF_FORMAT_TYPEMASK);
@@ -65,8 +68,8 @@ class SndfileDecoder final : public Decoder {
     SampleBlock block;
     const bool some = TRY(decode(block));
     if (!some) {
-      return unexpected(ErrorCode::bad_audio, fmt::format("no sample can be decoded: {}",
-                                                          sf_strerror(file_.get())));
+      return unexpected(ErrorCode::bad_audio,
+                        fmt::format("no sample can be decoded: {}", sf_strerror(file_.get())));
     }
     first_ = std::move(block);
     return {};

@@ -76,7 +76,8 @@ std::optional<std::size_t> mp3_frame_bytes(std::span<const std::byte> packet) {
       {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0},
       {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0}};
   static constexpr int kRates[4] = {44100, 48000, 32000, 0};
-  if (packet.size() < 4 || byte_at(packet, 0) != 0xFF || byte_at(packet, 1) < 0xE0) return std::nullopt;
+  if (packet.size() < 4 || byte_at(packet, 0) != 0xFF || byte_at(packet, 1) < 0xE0)
+    return std::nullopt;
   const auto version = byte_at(packet, 1) >> 3 & 3;  // 0: 2.5, 2: 2, 3: 1
   const auto layer = byte_at(packet, 1) >> 1 & 3;    // 1: III
   if (version == 1 || layer != 1) return std::nullopt;

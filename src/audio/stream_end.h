@@ -16,8 +16,8 @@ inline constexpr std::size_t kHeadBytes = 64;
 // other containers and for headers that leave it open.
 std::optional<std::uint64_t> declared_file_bytes(std::span<const std::byte> head);
 
-// The last page of an Ogg stream: `tail` are the last bytes of the file, at least a page (64 KiB) if
-// there are so many. `unmarked`: whole, but without the end-of-stream mark.
+// The last page of an Ogg stream: `tail` are the last bytes of the file, at least a page (64 KiB)
+// if there are so many. `unmarked`: whole, but without the end-of-stream mark.
 enum class OggEnd : std::uint8_t { marked, unmarked, cut };
 OggEnd ogg_end(std::span<const std::byte> tail);
 

@@ -37,9 +37,9 @@ TEST(DeclaredFileBytes, ReadsMatroskaSegments) {
   EXPECT_EQ(size_of("\x85"), start + 1 + 5);
   EXPECT_EQ(size_of(std::string("\x40\x10", 2)), start + 2 + 16);
   EXPECT_EQ(size_of("\x01" + integer(1'000'000'000'000, 7, true)), start + 8 + 1'000'000'000'000);
-  EXPECT_EQ(size_of("\xFF"), std::nullopt);                               // unknown: a live stream
-  EXPECT_EQ(size_of("\x01" + std::string(7, '\xFF')), std::nullopt);      // the same in 8 bytes
-  EXPECT_EQ(size_of(std::string(1, '\0')), std::nullopt);                 // no size at all
+  EXPECT_EQ(size_of("\xFF"), std::nullopt);                           // unknown: a live stream
+  EXPECT_EQ(size_of("\x01" + std::string(7, '\xFF')), std::nullopt);  // the same in 8 bytes
+  EXPECT_EQ(size_of(std::string(1, '\0')), std::nullopt);             // no size at all
   EXPECT_EQ(declared_file_bytes(as_span(header)), std::nullopt);
 }
 

@@ -28,7 +28,8 @@ inline std::string real64(double value) { return integer(std::bit_cast<std::uint
 
 inline std::string int16_bytes(std::span<const std::int16_t> values, bool big_endian = false) {
   std::string bytes;
-  for (const auto value : values) bytes += integer(static_cast<std::uint16_t>(value), 2, big_endian);
+  for (const auto value : values)
+    bytes += integer(static_cast<std::uint16_t>(value), 2, big_endian);
   return bytes;
 }
 

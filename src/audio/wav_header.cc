@@ -93,12 +93,13 @@ Status read_format(ByteSource& bytes, std::uint64_t offset, std::uint64_t size, 
   header.sample_rate = static_cast<int>(std::min<std::uint64_t>(rate, INT32_MAX));
   TRY(check_format(header.sample_rate, header.channels));
   const auto bytes_a_sample = (header.bits + 7) / 8;
-  if (header.is_pcm() &&
-      (header.bits < 1 || header.bits > 64 || header.block_align != bytes_a_sample * header.channels)) {
-    return unexpected(ErrorCode::bad_audio,
-                      fmt::format("the WAV header contradicts itself: {} bits, {} channels, {} bytes "
-                                  "a frame",
-                                  header.bits, header.channels, header.block_align));
+  if (header.is_pcm() && (header.bits < 1 || header.bits > 64 ||
+                          header.block_align != bytes_a_sample * header.channels)) {
+    return unexpected(
+        ErrorCode::bad_audio,
+        fmt::format("the WAV header contradicts itself: {} bits, {} channels, {} bytes "
+                    "a frame",
+                    header.bits, header.channels, header.block_align));
   }
   return {};
 }
@@ -118,8 +119,9 @@ Result<bool> only_chunks_follow(ByteSource& bytes, std::uint64_t offset, bool bi
 }
 
 Unexpected missing(std::string_view chunk, std::uint64_t offset) {
-  return unexpected(ErrorCode::bad_audio,
-                    fmt::format("the WAV file has no {} chunk: no chunk starts at byte {}", chunk, offset));
+  return unexpected(
+      ErrorCode::bad_audio,
+      fmt::format("the WAV file has no {} chunk: no chunk starts at byte {}", chunk, offset));
 }
 
 }  // namespace
@@ -156,7 +158,8 @@ Result<std::optional<WavHeader>> read_wav_header(ByteSource& bytes) {
       has_format = true;
     } else if (chunk->id == "ds64") {
       std::array<std::byte, 16> sizes{};
-      if (TRY(bytes.peek(body, sizes)) == sizes.size()) long_size = Fields(sizes, false).number(8, 8);
+      if (TRY(bytes.peek(body, sizes)) == sizes.size())
+        long_size = Fields(sizes, false).number(8, 8);
     } else if (chunk->id == "data") {
       if (!has_format) return missing("fmt", offset);
       header.data_offset = body;

@@ -20,13 +20,15 @@ struct WavHeader {
   // What the data chunk declares; nothing where the writer could not know (0, -1 and the like).
   std::optional<std::uint64_t> data_bytes;
   bool big_endian = false;  // RIFX
-  bool empty = false;  // a size of 0 that is meant: nothing or only other chunks follow
+  bool empty = false;       // a size of 0 that is meant: nothing or only other chunks follow
   // Where the padding byte after an odd chunk is missing; the other fields are not read then. Put
   // the byte in (with_zero_byte) and read again.
   std::optional<std::uint64_t> missing_padding;
 
   // True where every frame has block_align bytes.
-  bool is_pcm() const { return format_tag == 1 || format_tag == 3 || format_tag == 6 || format_tag == 7; }
+  bool is_pcm() const {
+    return format_tag == 1 || format_tag == 3 || format_tag == 6 || format_tag == 7;
+  }
   // Whole frames in data_bytes; nothing if unknown or compressed.
   std::optional<std::uint64_t> frames() const;
 };

@@ -12,13 +12,13 @@
 namespace oasr {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::as_floats;
 using testing::as_span;
 using testing::chunk;
+using ::testing::ElementsAre;
 using testing::Format;
 using testing::format_body;
+using ::testing::HasSubstr;
 using testing::int16_bytes;
 using testing::integer;
 using testing::ramp;
@@ -63,8 +63,9 @@ TEST(Wav, SixteenBitAtTheTargetRatePassesThroughExactly) {
 TEST(Wav, EverySampleTypeIsScaledToOne) {
   EXPECT_THAT(samples_of(wav({.bits = 8}, std::string("\x00\x80\xC0\xFF", 4))),
               ElementsAre(-1.0F, 0.0F, 0.5F, 127.0F / 128));
-  EXPECT_THAT(samples_of(wav({.bits = 24}, integer(0x800000, 3) + integer(0x400000, 3) + integer(1, 3))),
-              ElementsAre(-1.0F, 0.5F, 1.0F / 8388608));
+  EXPECT_THAT(
+      samples_of(wav({.bits = 24}, integer(0x800000, 3) + integer(0x400000, 3) + integer(1, 3))),
+      ElementsAre(-1.0F, 0.5F, 1.0F / 8388608));
   EXPECT_THAT(samples_of(wav({.bits = 32}, integer(0x80000000, 4) + integer(0x40000000, 4))),
               ElementsAre(-1.0F, 0.5F));
   EXPECT_THAT(samples_of(wav({.tag = 3, .bits = 32}, real32(-1.5F) + real32(0.25F))),
@@ -88,8 +89,9 @@ TEST(Wav, ExtensibleHeadersNameTheSubFormat) {
            integer(static_cast<unsigned>(bits), 2) + integer(4, 4) +
            integer(static_cast<unsigned>(tag), 2) + guid_rest;
   };
-  EXPECT_THAT(samples_of(riff(chunk("fmt ", extensible(1, 16)) + chunk("data", integer(0x4000, 2)))),
-              ElementsAre(0.5F));
+  EXPECT_THAT(
+      samples_of(riff(chunk("fmt ", extensible(1, 16)) + chunk("data", integer(0x4000, 2)))),
+      ElementsAre(0.5F));
   EXPECT_THAT(samples_of(riff(chunk("fmt ", extensible(3, 32)) + chunk("data", real32(0.75F)))),
               ElementsAre(0.75F));
 }
@@ -99,7 +101,8 @@ TEST(Wav, Rf64TakesItsSizeFromDs64) {
   const auto data = int16_bytes(values);
   const auto file = [&](std::uint64_t size) {
     return "RF64" + integer(0xFFFFFFFF, 4) + "WAVE" +
-           chunk("ds64", integer(1000, 8) + integer(size, 8) + integer(size / 2, 8) + integer(0, 4)) +
+           chunk("ds64",
+                 integer(1000, 8) + integer(size, 8) + integer(size / 2, 8) + integer(0, 4)) +
            chunk("fmt ", format_body({})) + "data" + integer(0xFFFFFFFF, 4) + data;
   };
   EXPECT_EQ(samples_of(file(data.size())), as_floats(values));
@@ -147,13 +150,14 @@ TEST(Wav, ChunksBeforeAndAfterTheDataAreNotAudio) {
   const auto list = chunk("LIST", "INFOISFT" + integer(13, 4) + "Lavf59.27.100" + '\0');
   EXPECT_EQ(samples_of(riff(format + list + data)), as_floats(values));
   EXPECT_EQ(samples_of(riff(list + format + data + list)), as_floats(values));
-  EXPECT_EQ(samples_of(riff(format + chunk("JUNK", std::string(100'001, 'x')) + data)), as_floats(values));
+  EXPECT_EQ(samples_of(riff(format + chunk("JUNK", std::string(100'001, 'x')) + data)),
+            as_floats(values));
 }
 
 TEST(Wav, AnOddChunkMayLackItsPaddingByte) {
   const auto values = ramp(1000);
-  const auto file = riff(chunk("fmt ", format_body({})) + "LIST" + integer(5, 4) + "INFOx" + "fact" +
-                         integer(3, 4) + "abc" + chunk("data", int16_bytes(values)));
+  const auto file = riff(chunk("fmt ", format_body({})) + "LIST" + integer(5, 4) + "INFOx" +
+                         "fact" + integer(3, 4) + "abc" + chunk("data", int16_bytes(values)));
   const auto decoded = decode(file);
   ASSERT_TRUE(decoded) << decoded.error().message();
   EXPECT_EQ(decoded->samples, as_floats(values));
@@ -172,8 +176,9 @@ TEST(Wav, AnOddByteAfterTheLastSampleIsIgnoredWithAWarning) {
 
 TEST(Wav, AHeaderWithoutSamplesIsAValidEmptyStream) {
   EXPECT_TRUE(samples_of(wav({}, "")).empty());
-  EXPECT_TRUE(samples_of(riff(chunk("fmt ", format_body({})) + chunk("data", "") +
-                              chunk("LIST", "INFO"))).empty());
+  EXPECT_TRUE(
+      samples_of(riff(chunk("fmt ", format_body({})) + chunk("data", "") + chunk("LIST", "INFO")))
+          .empty());
 }
 
 TEST(Wav, OneSampleIsOneSample) {
@@ -209,7 +214,8 @@ TEST(Wav, NanAndInfinityAreErrorsThatNameThePosition) {
   const auto error = error_of(stereo(24'001, nan));
   EXPECT_EQ(error.code, ErrorCode::bad_audio);
   EXPECT_EQ(error.what, "sample 12000 (0.750 s) of channel 1 is not a number");
-  EXPECT_THAT(error_of(stereo(0, -infinity)).what, HasSubstr("sample 0 (0.000 s) of channel 0 is infinite"));
+  EXPECT_THAT(error_of(stereo(0, -infinity)).what,
+              HasSubstr("sample 0 (0.000 s) of channel 0 is infinite"));
   // Too large for a float, and so infinite to everything that follows.
   EXPECT_THAT(error_of(wav({.tag = 3, .bits = 64}, real64(1e300))).what, HasSubstr("infinite"));
   // The other channel can still be used.
