@@ -239,6 +239,7 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
       format_->streams[i]->discard = AVDISCARD_ALL;
     }
   }
+  if (raw_) return {};  // all is known; looking ahead would only delay a live stream
   error = avformat_find_stream_info(format_.get(), nullptr);
   if (error < 0) return unexpected(ErrorCode::bad_audio, av_text(error));
   return {};
