@@ -47,7 +47,7 @@ class MelEnergies {
 
  private:
   std::vector<MelFilter> filters_;
-  PowerSpectrum spectrum_;
+  PowerSpectrum<kWindow> spectrum_;
 };
 
 // The samples of a stream with their reflection in front, cut into overlapping frames.

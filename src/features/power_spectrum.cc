@@ -7,11 +7,7 @@
 namespace oasr {
 namespace {
 
-using Complex = PowerSpectrum::Complex;
-using Twiddle = PowerSpectrum::Twiddle;
-
-// A real transform of 400 is a complex one of 200 over (even, odd) samples and a fold.
-constexpr int kHalf = PowerSpectrum::kSize / 2;
+using Complex = ComplexLanes;
 
 inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
 inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
@@ -43,12 +39,12 @@ inline void dft(std::array<Complex, 5>& v) {
 }
 
 // One Stockham pass: `stride` interleaved transforms of `size` points become Radix times as many
-// of size / Radix points, in order (no bit reversal). `roots` holds exp(-2 pi i k / 400).
+// of size / Radix points, in order (no bit reversal). `roots` are all of some multiple of size.
 template <std::size_t Radix>
 void pass(const std::vector<Complex>& in, std::vector<Complex>& out, std::size_t size,
           std::size_t stride, const std::vector<Twiddle>& roots) {
   const std::size_t part = size / Radix;
-  const std::size_t root_step = PowerSpectrum::kSize / size;
+  const std::size_t root_step = roots.size() / size;
   for (std::size_t p = 0; p < part; ++p) {
     for (std::size_t q = 0; q < stride; ++q) {
       std::array<Complex, Radix> v;
@@ -63,36 +59,51 @@ void pass(const std::vector<Complex>& in, std::vector<Complex>& out, std::size_t
 
 }  // namespace
 
-PowerSpectrum::PowerSpectrum() : window_(kSize), roots_(kSize), even_(kHalf), odd_(kHalf) {
-  for (std::size_t i = 0; i < kSize; ++i) {
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / kSize;
+// A real transform is a complex one of half the size over (even, odd) samples and a fold.
+template <std::size_t Size>
+PowerSpectrum<Size>::PowerSpectrum()
+    : window_(Size), roots_(Size), even_(Size / 2), odd_(Size / 2) {
+  for (std::size_t i = 0; i < Size; ++i) {
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / Size;
     window_[i] = static_cast<float>(0.5 - 0.5 * std::cos(angle));
     roots_[i] = {static_cast<float>(std::cos(angle)), static_cast<float>(-std::sin(angle))};
   }
 }
 
-std::span<const FrameLanes, PowerSpectrum::kBins> PowerSpectrum::transform(
-    const std::array<const float*, kFrameLanes>& frames) {
+template <std::size_t Size>
+auto PowerSpectrum<Size>::transform(const std::array<const float*, kFrameLanes>& frames)
+    -> std::span<const FrameLanes, kBins> {
+  static_assert(Size == 400 || Size == 256);
   load(frames);
-  pass<4>(even_, odd_, 200, 1, roots_);
-  pass<5>(odd_, even_, 50, 4, roots_);
-  pass<5>(even_, odd_, 10, 20, roots_);
-  pass<2>(odd_, even_, 2, 100, roots_);
+  if constexpr (Size == 400) {
+    pass<4>(even_, odd_, 200, 1, roots_);
+    pass<5>(odd_, even_, 50, 4, roots_);
+    pass<5>(even_, odd_, 10, 20, roots_);
+    pass<2>(odd_, even_, 2, 100, roots_);
+  } else {
+    pass<4>(even_, odd_, 128, 1, roots_);
+    pass<4>(odd_, even_, 32, 4, roots_);
+    pass<4>(even_, odd_, 8, 16, roots_);
+    pass<2>(odd_, even_, 2, 64, roots_);
+  }
   fold();
   return power_;
 }
 
-void PowerSpectrum::load(const std::array<const float*, kFrameLanes>& frames) {
+template <std::size_t Size>
+void PowerSpectrum<Size>::load(const std::array<const float*, kFrameLanes>& frames) {
   const auto lanes = [&](std::size_t i) {
     return FrameLanes{frames[0][i], frames[1][i], frames[2][i], frames[3][i]} * window_[i];
   };
-  for (std::size_t i = 0; i < kHalf; ++i) even_[i] = {lanes(2 * i), lanes(2 * i + 1)};
+  for (std::size_t i = 0; i < Size / 2; ++i) even_[i] = {lanes(2 * i), lanes(2 * i + 1)};
 }
 
-// Bins k and 200 - k of the real transform from the same bins of the complex one:
-// E = (Z[k] + conj Z[200-k]) / 2, O = -i (Z[k] - conj Z[200-k]) / 2, X[k] = E + w^k O and
-// X[200-k] = conj(E - w^k O).
-void PowerSpectrum::fold() {
+// Bins k and H - k of the real transform from the same bins of the complex one of size H:
+// E = (Z[k] + conj Z[H-k]) / 2, O = -i (Z[k] - conj Z[H-k]) / 2, X[k] = E + w^k O and
+// X[H-k] = conj(E - w^k O).
+template <std::size_t Size>
+void PowerSpectrum<Size>::fold() {
+  constexpr std::size_t kHalf = Size / 2;
   const auto power = [](Complex x) { return x.re * x.re + x.im * x.im; };
   const FrameLanes dc = even_[0].re + even_[0].im, nyquist = even_[0].re - even_[0].im;
   power_[0] = dc * dc;
@@ -105,5 +116,8 @@ void PowerSpectrum::fold() {
     power_[kHalf - k] = power(e - o);
   }
 }
+
+template class PowerSpectrum<400>;
+template class PowerSpectrum<256>;
 
 }  // namespace oasr

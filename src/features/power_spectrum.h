@@ -1,7 +1,8 @@
-// Power spectra of four 400-sample frames at a time, one frame a SIMD lane.
+// Power spectra of four short frames at a time, one frame a SIMD lane.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -12,37 +13,42 @@ namespace oasr {
 using FrameLanes = float __attribute__((vector_size(16)));
 inline constexpr int kFrameLanes = 4;
 
-// |DFT|^2 of Hann-windowed frames (periodic window, 400 samples). Owns its work space: not
-// thread-safe.
+struct ComplexLanes {
+  FrameLanes re, im;
+};
+
+// A root of unity.
+struct Twiddle {
+  float re, im;
+};
+
+// |DFT|^2 of Hann-windowed frames (periodic window) of `Size` samples: 400 (Whisper) or 256
+// (Silero). Owns its work space: not thread-safe.
+template <std::size_t Size>
 class PowerSpectrum {
  public:
-  static constexpr int kSize = 400;
-  static constexpr int kBins = kSize / 2 + 1;
+  static constexpr std::size_t kBins = Size / 2 + 1;
 
   PowerSpectrum();
 
-  // The powers of the bins 0 to 200 of four frames, each a pointer to 400 samples. Borrowed until
-  // the next call.
+  // The powers of the bins 0 to Size / 2 of four frames, each a pointer to `Size` samples.
+  // Borrowed until the next call.
   std::span<const FrameLanes, kBins> transform(const std::array<const float*, kFrameLanes>& frames);
 
-  // The window, [400].
+  // The window, [Size].
   std::span<const float> window() const { return window_; }
-
-  struct Complex {
-    FrameLanes re, im;
-  };
-  struct Twiddle {
-    float re, im;
-  };
 
  private:
   void load(const std::array<const float*, kFrameLanes>& frames);
   void fold();
 
   std::vector<float> window_;
-  std::vector<Twiddle> roots_;       // exp(-2 pi i k / 400)
-  std::vector<Complex> even_, odd_;  // two buffers that the passes go back and forth between
+  std::vector<Twiddle> roots_;            // exp(-2 pi i k / Size)
+  std::vector<ComplexLanes> even_, odd_;  // two buffers that the passes go back and forth between
   std::array<FrameLanes, kBins> power_{};
 };
+
+extern template class PowerSpectrum<400>;
+extern template class PowerSpectrum<256>;
 
 }  // namespace oasr

@@ -1,0 +1,120 @@
+#include "features/silero_vad.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "testing/arrays.h"
+#include "testing/paths.h"
+
+namespace oasr {
+namespace {
+
+// Pulses of a gliding pitch through three resonators, in syllables, over a little noise. The same
+// arithmetic made the golden probabilities.
+std::vector<float> synthetic_voice(std::size_t samples) {
+  struct Resonator {
+    double a, b, last = 0, before = 0;
+  };
+  std::array<Resonator, 3> resonators = {Resonator{1.7, -0.95}, Resonator{1.2, -0.92},
+                                         Resonator{0.2, -0.9}};
+  std::vector<float> out(samples);
+  std::uint32_t state = 12345;
+  double phase = 0;
+  for (std::size_t i = 0; i < samples; ++i) {
+    state = state * 1664525 + 1013904223;
+    const double noise = static_cast<double>(state >> 8) / (1 << 24) - 0.5;
+    phase += 0.0075 + static_cast<double>(i % 6000) / 6000.0 * 0.0025;
+    double pulse = 0, voice = 0;
+    if (phase >= 1.0) {
+      phase -= 1.0;
+      pulse = 1.0;
+    }
+    for (Resonator& r : resonators) {
+      const double y = pulse + r.a * r.last + r.b * r.before;
+      r.before = r.last;
+      r.last = y;
+      voice += y;
+    }
+    const double on = i / 8000 % 3 == 1 && i / 2500 % 4 != 3 ? 1.0 : 0.0;
+    out[i] = static_cast<float>(voice * 0.05 * on + noise * 0.004);
+  }
+  return out;
+}
+
+std::vector<float> probabilities(SileroVad& vad, std::span<const float> samples) {
+  std::vector<float> out;
+  for (std::size_t at = 0; at + kVadStep <= samples.size(); at += kVadStep) {
+    out.push_back(vad.step(samples.subspan(at).first<kVadStep>()));
+  }
+  return out;
+}
+
+TEST(SileroVad, GivesTheProbabilitiesOfTheReferenceInDouble) {
+  const Json golden = *parse_json(*read_text_file(testing::test_data("vad_golden.json")), "golden");
+  const auto expected = golden.at("signal_probabilities").get<std::vector<double>>();
+  SileroVad vad;
+  const auto got = probabilities(vad, synthetic_voice(expected.size() * kVadStep));
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    // Sums of about 400 products in float: 400 units of rounding at worst, and the sigmoid divides
+    // the error of the score by four or more.
+    EXPECT_NEAR(got[i], expected[i], 400 * 0x1p-24) << i;
+  }
+}
+
+TEST(SileroVad, StartsAnewAfterAReset) {
+  SileroVad vad;
+  const auto voice = synthetic_voice(40 * kVadStep);
+  const auto first = probabilities(vad, voice);
+  EXPECT_NE(probabilities(vad, voice), first);
+  vad.reset();
+  EXPECT_EQ(probabilities(vad, voice), first);
+}
+
+TEST(SileroVad, HearsNoSpeechInSilence) {
+  SileroVad vad;
+  for (const float p : probabilities(vad, std::vector<float>(40 * kVadStep))) EXPECT_LT(p, 0.3f);
+}
+
+std::vector<SampleRange> speech_of(std::span<const float> samples, const VadOptions& options,
+                                   std::size_t push) {
+  VadStream stream(options);
+  std::vector<SampleRange> speech;
+  for (std::size_t at = 0; at < samples.size(); at += push) {
+    stream.push(samples.subspan(at, std::min(push, samples.size() - at)), speech);
+  }
+  stream.finish(speech);
+  return speech;
+}
+
+TEST(VadStream, FindsTheSpeechOfARealClipWhateverThePushes) {
+  OASR_REQUIRE_FULL_DATA();
+  auto samples =
+      testing::read_wav16(*testing::full_data() / "data/read_english_misc/audio/jfk.wav");
+  const std::size_t clip = samples.size();
+  samples.insert(samples.begin(), 5 * 16000, 0.0f);  // 5 s of silence around it
+  samples.resize(samples.size() + 5 * 16000);
+  const VadOptions options{.enabled = true};
+  const auto whole = speech_of(samples, options, samples.size());
+  EXPECT_EQ(speech_of(samples, options, 777), whole);
+  EXPECT_EQ(speech_of(samples, options, 16000), whole);
+  ASSERT_EQ(whole.size(), 1U);  // its pauses are shorter than 2 s
+  EXPECT_NEAR(static_cast<double>(whole[0].begin), 5 * 16000, 8000);
+  EXPECT_NEAR(static_cast<double>(whole[0].end), 5.0 * 16000 + static_cast<double>(clip), 12000);
+  EXPECT_GT(speech_of(samples, {.enabled = true, .min_silence_ms = 100, .speech_pad_ms = 30}, 5000)
+                .size(),
+            2U);
+}
+
+TEST(VadStream, FindsNothingInNothing) {
+  EXPECT_TRUE(speech_of({}, {.enabled = true}, 1).empty());
+  EXPECT_TRUE(speech_of(std::vector<float>(65 * 16000), {.enabled = true}, 16000).empty());
+}
+
+}  // namespace
+}  // namespace oasr
