@@ -96,6 +96,7 @@ int run(Arguments arguments) {
 }  // namespace oasr::cli
 
 int main(int argc, char** argv) {
+  oasr::cli::keep_standard_files_apart();
   oasr::cli::install_signal_handlers();
   try {
     return oasr::cli::run({argv + 1, argv + argc});

@@ -1,6 +1,10 @@
 #include "cli/signals.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <initializer_list>
 
 namespace oasr::cli {
 namespace {
@@ -14,12 +18,20 @@ extern "C" void on_signal(int number) { received = number; }
 void install_signal_handlers() {
   struct sigaction action{};
   action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one kills
+  // The second one kills. A read of a pipe goes on: cut short it would look like truncated audio.
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+void keep_standard_files_apart() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // Open for reading only: what is printed to a closed standard output is an error.
+    if (::fcntl(file, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
+  }
 }
 
 bool interrupted() { return received != 0; }

@@ -1,4 +1,5 @@
-// Ctrl-C: the first asks the work to stop cleanly, the second kills.
+// What the system does to the process: signals and closed standard files. Of Ctrl-C the first asks
+// the work to stop cleanly, the second kills.
 #pragma once
 
 namespace oasr::cli {
@@ -6,6 +7,9 @@ namespace oasr::cli {
 // SIGINT and SIGTERM set a flag, once; after that they have their usual effect. SIGPIPE becomes a
 // write error.
 void install_signal_handlers();
+
+// A standard file that is closed is opened on nothing, so that no file of ours takes its number.
+void keep_standard_files_apart();
 
 // A signal asked to stop.
 bool interrupted();

@@ -12,6 +12,7 @@ namespace oasr::cli {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kNextLine = std::chrono::seconds(2);  // where lines can not be drawn over
 constexpr int kBarWidth = 24;
 
 // All of `text`, or the error.
@@ -71,7 +72,7 @@ void Terminal::detail(std::string_view line) {
 
 void Terminal::progress(std::string_view label, double done, double total, std::string_view unit) {
   const auto now = std::chrono::steady_clock::now();
-  if (!draw_ || now - last_draw_ < kRedraw) return;
+  if (!draw_ || now - last_draw_ < (to_terminal_ ? kRedraw : kNextLine)) return;
   last_draw_ = now;
   std::string line;
   if (total > 0) {

@@ -34,7 +34,8 @@ class Terminal {
   void note(std::string_view line);      // not when quiet
   void detail(std::string_view line);    // when verbose
 
-  // Redraws the progress line, at most ten times a second. total 0: not known.
+  // Redraws the progress line, at most ten times a second (where it is no terminal: a line every
+  // two seconds). total 0: not known.
   void progress(std::string_view label, double done, double total, std::string_view unit);
   void clear_progress();
 

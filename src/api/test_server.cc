@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 
@@ -110,7 +112,9 @@ std::string TestServer::head_and_body(const std::string& path, std::size_t from,
   }
   const auto body = ranged ? resource.body.substr(from) : resource.body;
   body_bytes = body.size();
-  if (resource.cut_once_at > 0) body_bytes = std::min(std::exchange(resource.cut_once_at, 0), body_bytes);
+  if (resource.cut_once_at > 0) {
+    body_bytes = std::min(std::exchange(resource.cut_once_at, std::size_t{0}), body_bytes);
+  }
   auto head = std::string(ranged ? "HTTP/1.1 206 Partial Content\r\n" : "HTTP/1.1 200 OK\r\n") +
               "Content-Length: " + std::to_string(body.size()) + "\r\n" + etag + close;
   if (ranged) {
