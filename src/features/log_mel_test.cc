@@ -52,8 +52,48 @@ Streamed stream(std::span<const float> samples, int n_mels, std::size_t push) {
   return out;
 }
 
-// Log-mel of the decode() path in double, from the definition, with a bound of the error that
-// float arithmetic may make. Only the first `count` frames.
+// A value in double from the definition, with a bound of the error that float arithmetic may make.
+struct Bounded {
+  double value = 0, error = 0;
+};
+
+// Powers of the 201 bins of frame `t` of a clip, reflected at its start and at 30 s.
+std::vector<Bounded> reference_power(std::span<const float> samples, std::size_t t) {
+  constexpr double kEps = std::numeric_limits<float>::epsilon();
+  const auto angle = [](std::size_t i) {
+    return 2 * std::numbers::pi * static_cast<double>(i) / 400;
+  };
+  static const auto roots = [&] {
+    std::vector<std::pair<double, double>> out;
+    for (std::size_t i = 0; i < 400; ++i) out.emplace_back(std::cos(angle(i)), std::sin(angle(i)));
+    return out;
+  }();
+  std::vector<double> x(400);
+  double norm = 0;
+  for (std::size_t n = 0; n < 400; ++n) {
+    auto i = std::abs(static_cast<std::ptrdiff_t>(160 * t + n) - 200);
+    if (i >= kWhisperSamples) i = 2 * (kWhisperSamples - 1) - i;
+    const auto at = static_cast<std::size_t>(i);
+    x[n] = at < samples.size() ? samples[at] * (0.5 - 0.5 * roots[n].first) : 0.0;
+    norm += x[n] * x[n];
+  }
+  // Four passes and a fold make an error of a few units of rounding each, relative to the norm of
+  // all 400 bins (20 ||x||), and spread over the bins: 16 units of ||x|| for one bin.
+  const double delta = 16 * kEps * std::sqrt(norm);
+  std::vector<Bounded> power(201);
+  for (std::size_t k = 0; k <= 200; ++k) {
+    double re = 0, im = 0;
+    for (std::size_t n = 0; n < 400; ++n) {
+      re += x[n] * roots[n * k % 400].first;
+      im -= x[n] * roots[n * k % 400].second;
+    }
+    const double p = re * re + im * im;
+    power[k] = {p, 2 * std::sqrt(p) * delta + delta * delta + 4 * kEps * p};
+  }
+  return power;
+}
+
+// Log-mel of the decode() path; only the first `count` frames.
 struct Reference {
   std::vector<double> values, bounds;  // [n_mels, count]
 };
@@ -61,58 +101,31 @@ struct Reference {
 Reference reference(std::span<const float> samples, int n_mels, std::size_t count) {
   constexpr double kEps = std::numeric_limits<float>::epsilon();
   const auto filters = slaney_mel_filters(n_mels);
-  std::vector<double> cosine(400), sine(400);
-  for (std::size_t i = 0; i < 400; ++i) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / 400;
-    cosine[i] = std::cos(angle), sine[i] = std::sin(angle);
-  }
-  const auto sample = [&](std::ptrdiff_t i) {
-    i = std::abs(i);
-    if (i >= kWhisperSamples) i = 2 * (kWhisperSamples - 1) - i;
-    return static_cast<std::size_t>(i) < samples.size() ? samples[static_cast<std::size_t>(i)]
-                                                        : 0.0f;
-  };
   // Frames that are not asked for still count for the maximum; beyond the clip they are silent.
   const std::size_t frames = std::min(kFrames, std::max(count, samples.size() / 160 + 2));
-  std::vector<double> energy(frames * filters.size()), error(energy.size());
+  std::vector<Bounded> energy(frames * filters.size());
   double max_energy = 1e-10;
   for (std::size_t t = 0; t < frames; ++t) {
-    std::vector<double> x(400), power(201), power_error(201);
-    double norm = 0;
-    for (std::size_t i = 0; i < 400; ++i) {
-      x[i] = sample(static_cast<std::ptrdiff_t>(160 * t + i) - 200) * (0.5 - 0.5 * cosine[i]);
-      norm += x[i] * x[i];
-    }
-    // Four passes and a fold make an error of a few units of rounding each, relative to the norm
-    // of all 400 bins (20 ||x||), and spread over the bins: 16 units of ||x|| for one bin.
-    const double delta = 16 * kEps * std::sqrt(norm);
-    for (std::size_t k = 0; k <= 200; ++k) {
-      double re = 0, im = 0;
-      for (std::size_t i = 0; i < 400; ++i)
-        re += x[i] * cosine[i * k % 400], im -= x[i] * sine[i * k % 400];
-      power[k] = re * re + im * im;
-      power_error[k] = 2 * std::sqrt(power[k]) * delta + delta * delta + 4 * kEps * power[k];
-    }
+    const auto power = reference_power(samples, t);
     for (std::size_t m = 0; m < filters.size(); ++m) {
+      Bounded& e = energy[m * frames + t];
       for (std::size_t b = 0; b < filters[m].weights.size(); ++b) {
-        const auto bin = static_cast<std::size_t>(filters[m].first_bin) + b;
-        energy[m * frames + t] += filters[m].weights[b] * power[bin];
-        error[m * frames + t] += filters[m].weights[b] * power_error[bin];
+        const Bounded& bin = power[static_cast<std::size_t>(filters[m].first_bin) + b];
+        e.value += filters[m].weights[b] * bin.value;
+        e.error += filters[m].weights[b] * bin.error;
       }
-      // Recursive summation of the weighted bins.
-      error[m * frames + t] +=
-          static_cast<double>(filters[m].weights.size()) * kEps * energy[m * frames + t];
-      max_energy = std::max(max_energy, energy[m * frames + t]);
+      e.error += static_cast<double>(filters[m].weights.size()) * kEps * e.value;  // of the sum
+      max_energy = std::max(max_energy, e.value);
     }
   }
-  Reference out;
   const double floor = std::log10(max_energy) - 8;
+  const auto scaled = [&](double v) {
+    return (std::max(std::log10(std::max(v, 1e-10)), floor) + 4) / 4;
+  };
+  Reference out;
   for (std::size_t m = 0; m < filters.size(); ++m) {
     for (std::size_t t = 0; t < count; ++t) {
-      const double e = energy[m * frames + t], d = error[m * frames + t];
-      const auto scaled = [&](double v) {
-        return (std::max(std::log10(std::max(v, 1e-10)), floor) + 4) / 4;
-      };
+      const auto [e, d] = energy[m * frames + t];
       out.values.push_back(scaled(e));
       // The floor itself moves with the maximum's error; log10, floor, sum and quotient round.
       out.bounds.push_back(
