@@ -1,0 +1,74 @@
+// int8 activations times int8 weights, exact in int32, then the epilogue of epilogue.h.
+//
+// Contract (every lane, any M, tile, split, thread count, instruction set: the same bits):
+//   acc(m, n) = Σ a(m, k) · w(n, k) over the whole K, exact
+// A row's result depends on that row only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/scaled_mm/epilogue.h"
+#include "kernels/scaled_mm/packed_int8_weight.h"
+
+namespace oasr::kernels {
+
+struct ScaledMMArgs {
+  const std::int8_t* a = nullptr;  // [M, K], row stride lda
+  std::int64_t lda = 0;
+  ActivationScale a_scale;
+  std::int64_t m = 0;
+  const PackedInt8Weight* weight = nullptr;
+  const float* bias = nullptr;     // [N] or null
+  Activation activation = Activation::none;
+};
+
+// y = act(a_scale · w_scale · acc + bias) + residual. One parallel_for; allocates nothing after
+// scaled_mm_reserve(). out.y must not overlap a.
+void scaled_mm(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out);
+
+// The same, quantized for a consumer with a static input scale. Bit-identical to scaled_mm() without
+// a residual, then quantize_static(). out.q must not overlap a.
+NotFinite scaled_mm_quant(ExecContext& context, const ScaledMMArgs& args, const Int8Output& out);
+
+// Quantizes x per token in the same loop and multiplies: bit-identical to quantize_per_token(),
+// then scaled_mm(), in one parallel_for, and the int8 rows are never seen. For a layer that nobody
+// shares its input with.
+struct DynamicScaledMMArgs {
+  const float* x = nullptr;           // [M, K], row stride ldx
+  std::int64_t ldx = 0;
+  std::int64_t m = 0;
+  const float* smooth_inv = nullptr;  // [K] or null
+  const PackedInt8Weight* weight = nullptr;
+  const float* bias = nullptr;        // [N] or null
+  Activation activation = Activation::none;
+};
+NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
+                            const FloatOutput& out);
+
+// Reserves the scratch memory of every thread for weights of up to k columns.
+void scaled_mm_reserve(ExecContext& context, std::int64_t k);
+
+// A row of the lane table: one instruction set's code for a block of rows and all of its k. args and
+// out are the block's own (row 0 is the block's first); panels [p0, p1) of the weight are computed.
+// scratch: scaled_mm_scratch(args.m, K) bytes, aligned to 64.
+struct ScaledMMLane {
+  std::string_view name;  // "avx512_vnni"
+  Isa isa;
+  void (*run)(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
+              std::byte* scratch);
+  NotFinite (*run_quant)(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
+                         std::int64_t p1, std::byte* scratch);
+};
+std::span<const ScaledMMLane> scaled_mm_lanes();
+// The lane that scaled_mm() and scaled_conv() use for an Isa.
+const ScaledMMLane& scaled_mm_lane(Isa isa);
+std::size_t scaled_mm_scratch(std::int64_t rows, std::int64_t k);
+
+// The definitions: plain loops, single thread.
+void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out);
+NotFinite scaled_mm_quant_reference(const ScaledMMArgs& args, const Int8Output& out);
+
+}  // namespace oasr::kernels

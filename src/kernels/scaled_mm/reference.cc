@@ -1,0 +1,45 @@
+#include <vector>
+
+#include "kernels/scaled_mm/op.h"
+#include "tensor/exact_math.h"
+
+namespace oasr::kernels {
+namespace {
+
+// Calls write(m, n, value) with act(a_scale · (w_scale · float(acc)) + bias).
+template <class Write>
+void for_each_value(const ScaledMMArgs& args, Write write) {
+  const std::int64_t k = args.weight->k();
+  std::vector<std::int8_t> w(static_cast<std::size_t>(k));
+  for (std::int64_t n = 0; n < args.weight->n(); ++n) {
+    args.weight->unpack_row(n, w);
+    for (std::int64_t m = 0; m < args.m; ++m) {
+      std::int32_t acc = 0;
+      for (std::int64_t i = 0; i < k; ++i) acc += args.a[m * args.lda + i] * w[static_cast<std::size_t>(i)];
+      float value = args.weight->scale()[n] * static_cast<float>(acc);
+      value = args.a_scale.of_row(m) * value;
+      if (args.bias != nullptr) value = value + args.bias[n];
+      if (args.activation == Activation::gelu) value = exact::gelu(value);
+      write(m, n, value);
+    }
+  }
+}
+
+}  // namespace
+
+void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out) {
+  for_each_value(args, [&](std::int64_t m, std::int64_t n, float value) {
+    if (out.residual != nullptr) value = value + out.residual[m * out.ldr + n];
+    out.y[m * out.ldy + n] = value;
+  });
+}
+
+NotFinite scaled_mm_quant_reference(const ScaledMMArgs& args, const Int8Output& out) {
+  const std::int64_t n = args.weight->n();
+  std::vector<float> values(static_cast<std::size_t>(args.m * n));
+  scaled_mm_reference(args, {.y = values.data(), .ldy = n});
+  return quantize_static_reference({.x = values.data(), .ldx = n, .m = args.m, .k = n,
+                                    .multiplier = out.multiplier, .q = out.q, .ldq = out.ldq});
+}
+
+}  // namespace oasr::kernels
