@@ -91,19 +91,6 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
   return {};
 }
 
-Status read_alias(ByteReader& reader, Ct2Model& model) {
-  const auto alias = TRY(read_text(reader));
-  const auto name = TRY(read_text(reader));
-  const auto target = model.tensors.tensors.find(name);
-  if (target == model.tensors.tensors.end()) {
-    return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
-  }
-  if (!model.tensors.tensors.emplace(alias, target->second).second) {
-    return bad("'" + alias + "' appears twice");
-  }
-  return {};
-}
-
 Status attach_scale(const std::string& name, StoredTensor& tensor, const StoredTensor& scale) {
   if (scale.format != StorageFormat::f32 || scale.shape != Shape{tensor.shape[0]}) {
     return refuse("the scale of '" + name + "' is not one float32 for each row");
@@ -120,26 +107,42 @@ Status attach_scale(const std::string& name, StoredTensor& tensor, const StoredT
   return {};
 }
 
-// Joins int8 matrices with their scales, and leaves no scale and no scalar among the tensors.
-Status join_scales(Ct2Model& model) {
+// Joins int8 matrices with their scales. Neither scales nor scalars are left among the tensors;
+// their names are returned.
+Result<std::set<std::string>> join_scales(Ct2Model& model) {
   auto& tensors = model.tensors.tensors;
-  std::set<std::string> scales;
+  std::set<std::string> joined;
   for (auto& [name, tensor] : tensors) {
-    if (tensor.shape.rank() == 0) continue;
+    if (tensor.shape.rank() == 0) {
+      joined.insert(name);
+      continue;
+    }
     if (tensor.format == StorageFormat::i16 || tensor.format == StorageFormat::i32) {
-      return refuse(
-          "'" + name +
-          "' is quantized in a way that is not read; float32, float16, bfloat16 and int8 are");
+      return refuse("'" + name +
+                    "' is quantized in a way that is not read; float32, float16, bfloat16 and int8 "
+                    "are");
     }
     if (tensor.format != StorageFormat::i8) continue;
     const auto scale = tensors.find(name + std::string(kScaleSuffix));
     if (scale == tensors.end()) return bad("the int8 matrix '" + name + "' has no scale");
     TRY(attach_scale(name, tensor, scale->second));
-    scales.insert(scale->first);
+    joined.insert(scale->first);
   }
-  std::erase_if(tensors, [&](const auto& item) {
-    return item.second.shape.rank() == 0 || scales.contains(item.first);
-  });
+  for (const auto& name : joined) tensors.erase(name);
+  return joined;
+}
+
+// An alias of an int8 matrix has its scale, whether or not the file has an alias for that, too.
+Status read_alias(ByteReader& reader, Ct2Model& model, const std::set<std::string>& joined) {
+  const auto alias = TRY(read_text(reader));
+  const auto name = TRY(read_text(reader));
+  if (joined.contains(name)) return {};
+  auto& tensors = model.tensors.tensors;
+  const auto target = tensors.find(name);
+  if (target == tensors.end()) {
+    return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
+  }
+  if (!tensors.emplace(alias, target->second).second) return bad("'" + alias + "' appears twice");
   return {};
 }
 
@@ -149,12 +152,12 @@ Result<Ct2Model> read_model(const FileBytes& file) {
   Ct2Model model;
   const auto variables = TRY(reader.read<std::uint32_t>());
   for (std::uint32_t i = 0; i < variables; ++i) TRY(read_variable(reader, model));
+  const auto joined = TRY(join_scales(model));
   const auto aliases = TRY(reader.read<std::uint32_t>());
-  for (std::uint32_t i = 0; i < aliases; ++i) TRY(read_alias(reader, model));
+  for (std::uint32_t i = 0; i < aliases; ++i) TRY(read_alias(reader, model, joined));
   if (reader.remaining() > 0) {
     return bad(std::to_string(reader.remaining()) + " bytes left over at the end");
   }
-  TRY(join_scales(model));
   model.tensors.owners.push_back(file.owner);
   if (file.owner != nullptr) model.tensors.mapped.push_back(file.owner);
   return model;
