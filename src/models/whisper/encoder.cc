@@ -15,7 +15,7 @@ namespace {
 
 // Rows of a feed-forward block that are worked on at a time: their hidden activations stay in the
 // cache between the two products instead of going to memory.
-constexpr std::int64_t kFeedForwardRows = 256;
+constexpr std::int64_t kFeedForwardRows = 480;
 
 std::int64_t wide_floats(const Config& config) {
   const std::int64_t frames = config.max_source_positions, d = config.d_model;
@@ -23,12 +23,17 @@ std::int64_t wide_floats(const Config& config) {
                    std::min(frames, kFeedForwardRows) * config.encoder_ffn_dim});
 }
 
-// mel [mels, frames] into rows 1 … frames of the padded time-major matrix.
+// mel [mels, frames] into rows 1 … frames of the padded time-major matrix, in tiles that stay in the
+// first-level cache.
 void transpose_mel(std::span<const float> mel, Matrix padded) {
+  constexpr std::int64_t kTile = 32;
   const std::int64_t frames = padded.rows - 2;
-  for (std::int64_t t = 0; t < frames; ++t) {
-    float* row = padded.row(t + 1);
-    for (std::int64_t c = 0; c < padded.columns; ++c) row[c] = mel[static_cast<std::size_t>(c * frames + t)];
+  for (std::int64_t first = 0; first < frames; first += kTile) {
+    const std::int64_t end = std::min(frames, first + kTile);
+    for (std::int64_t bin = 0; bin < padded.columns; ++bin) {
+      const float* from = mel.data() + bin * frames;
+      for (std::int64_t t = first; t < end; ++t) padded.row(t + 1)[bin] = from[t];
+    }
   }
 }
 

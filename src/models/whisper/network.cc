@@ -3,6 +3,20 @@
 #include "models/whisper/weight_table.h"
 
 namespace oasr::models::whisper {
+namespace {
+
+// Drops the pages of the checkpoint's files after every few megabytes that were packed.
+std::function<void(std::size_t)> release_now_and_then(const StateDict& tensors) {
+  constexpr std::size_t kEvery = std::size_t{8} << 20;
+  return [&tensors, waiting = std::size_t{0}](std::size_t bytes) mutable {
+    waiting += bytes;
+    if (waiting < kEvery) return;
+    waiting = 0;
+    tensors.release_pages();
+  };
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Network>> Network::load(const Config& config,
                                                      const Checkpoint& checkpoint,
@@ -14,6 +28,7 @@ Result<std::shared_ptr<const Network>> Network::load(const Config& config,
     error.where = checkpoint.path.string();
     return unexpected(std::move(error));
   }
+  parameters->on_consumed(release_now_and_then(checkpoint.tensors));
   const bool repeats_head = config.tie_word_embeddings && parameters->has("proj_out.weight");
   auto encoder = TRY(Encoder::load(config, *parameters, options));
   auto decoder = TRY(Decoder::load(config, *parameters, options));
