@@ -17,8 +17,7 @@ Search::Search(SearchStart start, const SearchOptions& options, const LogitRules
       rules_(rules),
       rows_(rows.begin(), rows.end()),
       tree_(start_.timestamp_begin,
-            rows.size() * static_cast<std::size_t>(std::max(options.max_new_tokens, 0))),
-      phase_(Phase::prompt) {
+            rows.size() * static_cast<std::size_t>(std::max(options.max_new_tokens, 0))) {
   CHECK(!start_.prompt.empty(), "a search starts from a prompt");
   CHECK(!rows_.empty(), "a search needs decoder rows");
   CHECK(options_.max_new_tokens > 0, "a search may choose at least one token");
@@ -28,36 +27,25 @@ Search::Search(SearchStart start, const SearchOptions& options, const LogitRules
   if (!start_.probe_index) return;
   const int last = static_cast<int>(start_.prompt.size()) - 1;
   CHECK(*start_.probe_index >= 0 && *start_.probe_index <= last, "the probe is in the prompt");
-  phase_ = Phase::probe;
 }
 
 void Search::pending(std::vector<StepScorer::Input>& inputs) const {
-  const std::span<const TokenId> prompt = start_.prompt;
-  const std::size_t probed =
-      start_.probe_index ? static_cast<std::size_t>(*start_.probe_index) + 1 : 0;
-  switch (phase_) {
-    case Phase::probe:
-      inputs.push_back({rows_.front(), prompt.first(probed)});
-      return;
-    case Phase::prompt:
-      inputs.push_back({rows_.front(), prompt.subspan(probed)});
-      return;
-    case Phase::steps:
-      for (const Beam& beam : beams_) inputs.push_back({beam.row, {&beam.last, 1}});
-      return;
-    case Phase::done:
-      return;
+  if (phase_ == Phase::prompt) {
+    inputs.push_back({rows_.front(), start_.prompt, start_.probe_index.value_or(-1)});
+  } else {
+    for (const Beam& beam : beams_) inputs.push_back({beam.row, {&beam.last, 1}});
   }
 }
 
 void Search::advance(std::span<float> logits, int vocabulary_size, StepScorer& scorer) {
   CHECK(!done(), "the search is done");
-  if (phase_ == Phase::probe) {
+  if (phase_ == Phase::prompt && start_.probe_index) {
+    const auto size = static_cast<std::size_t>(vocabulary_size);
+    const auto probed = logits.first(size);
     const auto token = static_cast<std::size_t>(start_.probe_token);
-    CHECK(token < logits.size(), "the probed token is in the vocabulary");
-    probe_probability_ = std::exp(double{logits[token]} - log_sum_exp(logits));
-    phase_ = Phase::prompt;
-    if (*start_.probe_index + 1 < static_cast<int>(start_.prompt.size())) return;
+    CHECK(token < size, "the probed token is in the vocabulary");
+    probe_probability_ = std::exp(double{probed[token]} - log_sum_exp(probed));
+    logits = logits.subspan(size);
   }
   phase_ = Phase::steps;
   ++steps_;
@@ -81,22 +69,25 @@ std::vector<Hypothesis> Search::results() const {
 
 bool Stepper::step(StepScorer& scorer, std::span<Search* const> searches) {
   inputs_.clear();
-  counts_.clear();
+  rows_.clear();
+  std::size_t total = 0;
   for (Search* search : searches) {
     const std::size_t before = inputs_.size();
     search->pending(inputs_);
-    counts_.push_back(static_cast<int>(inputs_.size() - before));
+    std::size_t rows = inputs_.size() - before;
+    for (std::size_t i = before; i < inputs_.size(); ++i) rows += inputs_[i].probe >= 0;
+    rows_.push_back(rows);
+    total += rows;
   }
   if (inputs_.empty()) return false;
   const auto vocabulary = static_cast<std::size_t>(scorer.vocabulary_size());
-  logits_.resize(inputs_.size() * vocabulary);
+  logits_.resize(total * vocabulary);
   scorer.score(inputs_, logits_);
   std::span<float> rest = logits_;
   for (std::size_t i = 0; i < searches.size(); ++i) {
-    if (counts_[i] == 0) continue;
-    const std::size_t size = static_cast<std::size_t>(counts_[i]) * vocabulary;
-    searches[i]->advance(rest.first(size), static_cast<int>(vocabulary), scorer);
-    rest = rest.subspan(size);
+    if (rows_[i] == 0) continue;
+    searches[i]->advance(rest.first(rows_[i] * vocabulary), static_cast<int>(vocabulary), scorer);
+    rest = rest.subspan(rows_[i] * vocabulary);
   }
   return true;
 }

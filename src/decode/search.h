@@ -58,7 +58,7 @@ class Search {
   // Appends what must be scored next; nothing when done. The tokens are borrowed until advance().
   void pending(std::vector<StepScorer::Input>& inputs) const;
 
-  // Takes the logits [pending inputs, V] of pending(), which it overwrites, and goes one step on.
+  // Takes the logits of pending(), as score() gave them, overwrites them, and goes one step on.
   void advance(std::span<float> logits, int vocabulary_size, StepScorer& scorer);
 
   // When done: the hypotheses, best first; never empty.
@@ -100,8 +100,8 @@ class Search {
   int steps_ = 0;
 
  private:
-  enum class Phase { probe, prompt, steps, done };
-  Phase phase_;
+  enum class Phase { prompt, steps, done };
+  Phase phase_ = Phase::prompt;
   double probe_probability_ = 0;
 };
 
@@ -136,7 +136,7 @@ class Stepper {
 
  private:
   std::vector<StepScorer::Input> inputs_;
-  std::vector<int> counts_;
+  std::vector<std::size_t> rows_;  // of logits, by search
   std::vector<float> logits_;
 };
 

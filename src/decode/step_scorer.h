@@ -24,10 +24,14 @@ class StepScorer {
   struct Input {
     RowId row = 0;
     std::span<const TokenId> tokens;  // appended to the row, one or more
+    // A place in `tokens` after which the logits are wanted too; none below 0. One pass over the
+    // weights then gives both.
+    int probe = -1;
   };
 
-  // Appends every input's tokens to its row and writes the logits after its last token:
-  // logits [inputs, vocabulary_size()], not normalised.
+  // Appends every input's tokens to its row and writes logits [n, vocabulary_size()], not
+  // normalised, input by input: those of its probe, if it has one, then those after its last
+  // token. A row is in at most one input.
   virtual void score(std::span<const Input> inputs, std::span<float> logits) = 0;
 
   // Positions that the row holds.

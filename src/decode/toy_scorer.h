@@ -40,12 +40,18 @@ class ToyScorer final : public StepScorer {
 
   void score(std::span<const Input> inputs, std::span<float> logits) override {
     ++calls;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      auto& row = rows_.at(static_cast<std::size_t>(inputs[i].row));
-      row.insert(row.end(), inputs[i].tokens.begin(), inputs[i].tokens.end());
+    const auto size = static_cast<std::size_t>(vocabulary_);
+    for (const Input& input : inputs) {
+      auto& row = rows_.at(static_cast<std::size_t>(input.row));
+      for (std::size_t i = 0; i < input.tokens.size(); ++i) {
+        row.push_back(input.tokens[i]);
+        const bool probed = input.probe >= 0 && i == static_cast<std::size_t>(input.probe);
+        for (int times = probed + (i + 1 == input.tokens.size()); times > 0; --times) {
+          logits_(row, logits.first(size));
+          logits = logits.subspan(size);
+        }
+      }
       longest = std::max(longest, static_cast<int>(row.size()));
-      const auto size = static_cast<std::size_t>(vocabulary_);
-      logits_(row, logits.subspan(i * size, size));
     }
   }
 

@@ -115,6 +115,8 @@ class FakeState final : public models::AedState {
     std::vector<float> mel;
     int number;
   };
+  void answer(const Row& row, std::span<float> out) const;
+
   const FakeModel& model_;
   int max_windows_, max_rows_;
   std::map<models::WindowId, Window> windows_;
@@ -187,27 +189,35 @@ inline models::WindowId FakeState::encode(std::span<const float> mel) {
 inline void FakeState::score(std::span<const Input> inputs, std::span<float> logits) {
   ++model_.steps;
   model_.most_rows = std::max(model_.most_rows, static_cast<int>(inputs.size()));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Row& row = rows_.at(inputs[i].row);
-    row.tokens.insert(row.tokens.end(), inputs[i].tokens.begin(), inputs[i].tokens.end());
-    CHECK(row.tokens.size() <= 448, "a row of 448 positions");
-    const Window& window = windows_.at(row.window);
-    auto out = logits.subspan(i * 1571, 1571);
-    std::uint64_t state = decode::mix64(static_cast<std::uint64_t>(window.mel[40] * 1e6f));
-    for (const TokenId id : row.tokens)
-      state = decode::mix64(state ^ static_cast<std::uint64_t>(id));
-    for (std::size_t k = 0; k < out.size(); ++k) {
-      out[k] = static_cast<float>(decode::mix64(state + k) >> 40) * 0x1p-24f;
+  for (const Input& input : inputs) {
+    Row& row = rows_.at(input.row);
+    for (std::size_t i = 0; i < input.tokens.size(); ++i) {
+      row.tokens.push_back(input.tokens[i]);
+      const bool probed = input.probe >= 0 && i == static_cast<std::size_t>(input.probe);
+      for (int times = probed + (i + 1 == input.tokens.size()); times > 0; --times) {
+        answer(row, logits.first(1571));
+        logits = logits.subspan(1571);
+      }
     }
-    const auto sot = std::find(row.tokens.begin(), row.tokens.end(), kSot);
-    std::size_t start = static_cast<std::size_t>(sot - row.tokens.begin()) + 1;
-    const auto is_start = [](TokenId id) { return id > kSot && id <= kNoTimestamps; };
-    while (start < row.tokens.size() && is_start(row.tokens[start])) ++start;
-    start = std::min(start, row.tokens.size());
-    const std::span<const TokenId> all = row.tokens;
-    if (start == all.size()) model_.note_prompt(row.tokens);
-    model_.script()({window.mel, window.number, all, all.subspan(start)}, out);
+    CHECK(row.tokens.size() <= 448, "a row of 448 positions");
   }
+}
+
+inline void FakeState::answer(const Row& row, std::span<float> out) const {
+  const Window& window = windows_.at(row.window);
+  std::uint64_t state = decode::mix64(static_cast<std::uint64_t>(window.mel[40] * 1e6f));
+  for (const TokenId id : row.tokens) state = decode::mix64(state ^ static_cast<std::uint64_t>(id));
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    out[k] = static_cast<float>(decode::mix64(state + k) >> 40) * 0x1p-24f;
+  }
+  const auto sot = std::find(row.tokens.begin(), row.tokens.end(), kSot);
+  auto start = static_cast<std::size_t>(sot - row.tokens.begin()) + 1;
+  const auto is_start = [](TokenId id) { return id > kSot && id <= kNoTimestamps; };
+  while (start < row.tokens.size() && is_start(row.tokens[start])) ++start;
+  start = std::min(start, row.tokens.size());
+  const std::span<const TokenId> all = row.tokens;
+  if (start == all.size()) model_.note_prompt(row.tokens);
+  model_.script()({window.mel, window.number, all, all.subspan(start)}, out);
 }
 
 inline std::vector<float> FakeState::alignment(models::WindowId, std::span<const TokenId> tokens,

@@ -35,7 +35,7 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       alignment_heads_(std::move(options.alignment_heads)),
       encoder_buffers_(network_->config),
       decoder_buffers_(network_->config, std::max<std::int64_t>(kPassTokens, options.rows),
-                       options.rows),
+                       2 * options.rows),  // every row may have a probe
       self_(self_geometry(network_->config, options.rows)),
       cross_(cross_geometry(network_->config, options.windows, options.cross_storage)),
       rows_(options.rows),
@@ -93,12 +93,14 @@ layers::Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) c
 }
 
 void State::score(std::span<const Input> inputs, std::span<float> logits) {
-  const layers::Matrix out = logits_matrix(logits, inputs.size());
+  const auto probes = std::ranges::count_if(inputs, [](const Input& i) { return i.probe >= 0; });
+  const layers::Matrix out = logits_matrix(logits, inputs.size() + static_cast<std::size_t>(probes));
   const std::int64_t d = network_->config.d_model;
   const layers::Matrix last = decoder_buffers_.last.matrix(out.rows, d);
   std::size_t next = 0, taken = 0;  // the first `taken` tokens of input `next` are done
+  std::int64_t read = 0;            // rows of `last` that are filled
   while (next < inputs.size()) {
-    const std::size_t first = next;
+    const std::size_t first = next, taken_before = taken;
     auto room = static_cast<std::size_t>(decoder_buffers_.tokens);
     pieces_.clear();
     while (next < inputs.size() && room > 0) {
@@ -114,11 +116,14 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
     }
     const layers::Matrix x =
         network_->decoder.forward(context_, pieces_, self_, cross_, decoder_buffers_);
-    std::int64_t end = 0;
+    std::int64_t row = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      end += static_cast<std::int64_t>(pieces_[i].tokens.size());
-      const std::size_t input = first + i;
-      if (input < next) std::copy_n(x.row(end - 1), d, last.row(static_cast<std::int64_t>(input)));
+      const auto begin = static_cast<std::int64_t>(i == 0 ? taken_before : 0);
+      const auto count = static_cast<std::int64_t>(pieces_[i].tokens.size());
+      const std::int64_t probe = inputs[first + i].probe - begin;
+      if (probe >= 0 && probe < count) std::copy_n(x.row(row + probe), d, last.row(read++));
+      row += count;
+      if (first + i < next) std::copy_n(x.row(row - 1), d, last.row(read++));
     }
   }
   if (!inputs.empty()) network_->decoder.logits(context_, last, out);
