@@ -13,7 +13,7 @@ namespace oasr::engine {
 //   truncated_audio     the audio was damaged or ended early
 //   audio               the container is odd (the source's own words)
 //   running_maximum     a pipe was normalised by its loudest part so far
-//   no_speech           windows were skipped: silent, steady, or without speech to the model
+//   no_speech           windows were skipped: silent, steady, or without speech to the model or to the VAD
 //   empty_result        the recording gave no text
 //   token_limit         windows reached the token limit; their text may be cut
 //   fallback_exhausted  windows kept the text of the last temperature although it looks wrong

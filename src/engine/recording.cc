@@ -44,9 +44,13 @@ Status Recording::go_on() {
 
 Status Recording::open() {
   const int n_mels = plan_.model->n_mels();
+  if (plan_.options.vad.enabled) {
+    speech_ = std::make_unique<SpeechSource>(audio_, plan_.options.vad);
+  }
+  AudioSource& source = speech_ ? *speech_ : audio_;
   windows_ = plan_.options.single_window
-                 ? TRY(open_clip_window(audio_, n_mels))
-                 : TRY(open_mel_windows(audio_, n_mels, callbacks_.cancelled));
+                 ? TRY(open_clip_window(source, n_mels))
+                 : TRY(open_mel_windows(source, n_mels, callbacks_.cancelled));
   // The reference detects the language at the start of the recording, whatever the clips are.
   if (!language_ && plan_.clips.front().first > 0) {
     const int frames = TRY(windows_->load(0));
@@ -81,7 +85,7 @@ Status Recording::next_window() {
   }
   const auto& floor = plan_.options.silence_dbfs;
   if (floor && is_silent(windows_->levels(frames), *floor)) {
-    notices_.silent_window(seconds_at(seek_), seconds_at(seek_ + frames));
+    notices_.silent_window(real_start(seconds_at(seek_)), real_end(seconds_at(seek_ + frames)));
     go_to(seek_ + frames);
     return {};
   }
@@ -186,7 +190,7 @@ void Recording::finish_attempt() {
       start_attempt(attempt_ + 1);
       return;
     }
-    if (!attempt.silent) notices_.fallback_exhausted(seconds_at(seek_));
+    if (!attempt.silent) notices_.fallback_exhausted(real_start(seconds_at(seek_)));
   }
   accept(attempt);
   if (window_) state_.release(*std::exchange(window_, std::nullopt));
@@ -194,11 +198,11 @@ void Recording::finish_attempt() {
 
 void Recording::accept(const Attempt& attempt) {
   if (attempt.silent) {
-    notices_.no_speech_window(seconds_at(seek_), seconds_at(seek_ + frames_));
+    notices_.no_speech_window(real_start(seconds_at(seek_)), real_end(seconds_at(seek_ + frames_)));
     go_to(seek_ + frames_);
     return;
   }
-  if (!attempt.hypotheses.front().ended) notices_.token_limit(seconds_at(seek_));
+  if (!attempt.hypotheses.front().ended) notices_.token_limit(real_start(seconds_at(seek_)));
   keep_alternatives(attempt);
   auto window =
       split_segments(attempt.decoded, seek_, frames_, *plan_.model, plan_.options.single_window);
@@ -237,6 +241,7 @@ void Recording::emit(std::vector<Segment>& segments, double temperature) {
     context_.append(segment.tokens);
     text_ += tokenizer.decode(text_tokens(segment.tokens, plan_.model->tokens().eot));
     segment.id = static_cast<int>(transcript_.segments.size());
+    to_real_time(segment);
     transcript_.segments.push_back(std::move(segment));
     if (callbacks_.segment) callbacks_.segment(transcript_.segments.back());
   }
@@ -263,15 +268,39 @@ void Recording::go_to(std::int64_t seek) {
 void Recording::report_progress() const {
   if (!callbacks_.progress) return;
   const auto total = windows_->total_frames();
-  const std::int64_t done = total ? std::min(seek_, *total) : seek_;
-  callbacks_.progress(seconds_at(done),
-                      total ? seconds_at(*total) : audio_.info().declared_seconds.value_or(0));
+  const double done = real_end(seconds_at(total ? std::min(seek_, *total) : seek_));
+  if (!total) return callbacks_.progress(done, audio_.info().declared_seconds.value_or(0));
+  callbacks_.progress(done, speech_ ? recording_seconds() : seconds_at(*total));
+}
+
+double Recording::recording_seconds() const {
+  const std::int64_t samples = speech_ ? speech_->recording_samples() : windows_->samples();
+  return static_cast<double>(samples) / kWhisperSampleRate;
+}
+
+double Recording::real_start(double seconds) const {
+  return speech_ ? speech_->times().start(seconds) : seconds;
+}
+
+double Recording::real_end(double seconds) const {
+  return speech_ ? speech_->times().end(seconds) : seconds;
+}
+
+void Recording::to_real_time(Segment& segment) const {
+  if (!speech_) return;
+  segment.seek = static_cast<int>(real_start(seconds_at(segment.seek)) * 100 + 1e-6);
+  segment.start = real_start(segment.start);
+  segment.end = real_end(segment.end);
+  for (Word& word : segment.words) {
+    word.start = real_start(word.start);
+    word.end = std::max(word.start, real_end(word.end));
+  }
 }
 
 void Recording::finish() {
   transcript_.text = to_valid_utf8(text_);
   transcript_.language = language_.value_or("");
-  transcript_.duration = static_cast<double>(windows_->samples()) / kWhisperSampleRate;
+  transcript_.duration = recording_seconds();
   transcript_.seed = plan_.options.seed;
   auto& warnings = transcript_.warnings;
   if (const auto& truncated = audio_.truncated()) {
@@ -283,6 +312,9 @@ void Recording::finish() {
     warnings.push_back({"running_maximum",
                         "a stream is normalised by its loudest part so far: the text may differ "
                         "from that of the same recording as a file"});
+  }
+  if (speech_ && windows_->samples() == 0) {
+    warnings.push_back({"no_speech", "voice activity detection found no speech"});
   }
   notices_.report(transcript_);
   if (plan_.options.n_best > 1 && decoded_windows_ > 1) {

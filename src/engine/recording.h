@@ -12,6 +12,7 @@
 #include "engine/plan.h"
 #include "engine/prompt_context.h"
 #include "engine/segments.h"
+#include "engine/speech_source.h"
 #include "engine/window_source.h"
 #include "oasr/transcript.h"
 
@@ -70,12 +71,18 @@ class Recording {
   void go_to(std::int64_t seek);
   void finish();
   void report_progress() const;
+  double recording_seconds() const;
+  // From the time of windows_ to the recording's.
+  double real_start(double seconds) const;
+  double real_end(double seconds) const;
+  void to_real_time(Segment& segment) const;
 
   const Plan& plan_;
   AudioSource& audio_;
   const Callbacks& callbacks_;
   models::AedState& state_;
-  std::unique_ptr<WindowSource> windows_;
+  std::unique_ptr<SpeechSource> speech_;   // of the audio, with voice activity detection
+  std::unique_ptr<WindowSource> windows_;  // of the audio, or of its speech
   PromptContext context_;
   Notices notices_;
   Transcript transcript_;
