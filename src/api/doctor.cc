@@ -33,7 +33,7 @@ class Examination {
     const auto selected = selected_isa();
     std::string lanes;
     for (const auto& row : isa_names()) {
-      if (row.value <= detected_isa()) lanes += (lanes.empty() ? "" : " ") + std::string(row.name);
+      if (isa_supported(row.value)) lanes += (lanes.empty() ? "" : " ") + std::string(row.name);
     }
     group("processor", {{"model", cpu.model},
                         {"features", cpu.features},
