@@ -19,7 +19,7 @@ inline constexpr float kExpGreatest = 0x1.62e42ep6f;  // just below 128 ln 2
 
 // 2ⁿ eʳ, |r| <= ln 2 / 2, n in the low bits of t: minimax in eʳ = 1 + r + r² q(r), error 2⁻²⁸.
 template <class Ops, class V>
-inline V exp_scaled(V t, V r) {
+[[gnu::always_inline]] inline V exp_scaled(V t, V r) {
   V p = Ops::set(0x1.6a2256p-10f);
   p = Ops::fma(p, r, Ops::set(0x1.123b04p-7f));
   p = Ops::fma(p, r, Ops::set(0x1.5558f8p-5f));
@@ -31,7 +31,7 @@ inline V exp_scaled(V t, V r) {
 }
 
 template <class Ops, class V>
-inline V exp(V x) {
+[[gnu::always_inline]] inline V exp(V x) {
   const V t = Ops::fma(x, Ops::set(kLog2E), Ops::set(kRound));
   const V n = Ops::sub(t, Ops::set(kRound));
   V r = Ops::fma(n, Ops::set(-kLn2High), x);
@@ -45,7 +45,7 @@ inline V exp(V x) {
 // (minimax, absolute error weighted by the tail), and x Φ(x) = max(x, 0) - (a / 2) h(a). The square
 // is split into two floats, so that the exponential keeps its relative precision.
 template <class Ops, class V>
-inline V gelu(V x) {
+[[gnu::always_inline]] inline V gelu(V x) {
   const V a = Ops::min(Ops::set(14.0f), Ops::max(x, Ops::sub(Ops::set(0.0f), x)));
   V q = Ops::set(-0x1.c9045ep-35f);
   q = Ops::fma(q, a, Ops::set(0x1.a9d59cp-29f));

@@ -15,7 +15,7 @@ constexpr std::int64_t kItemQueries = 48;
 const AttentionLane& attention_lane(Isa isa) { return choose_lane(attention_lanes(), isa); }
 
 std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
-  return queries * (score_stride(kv.length) + kOutStride + 1);
+  return queries * (score_stride(kv.length) + kOutStride + kv.head_dim + 1);
 }
 
 void attention_reserve(ExecContext& context, KvCache cache) {
@@ -31,18 +31,21 @@ void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
   // Items of all sequences are numbered one after the other: head after head, block after block.
   // A sequence is found again by a walk: there are few, and an item is long.
   const auto blocks = [](const AttentionArgs& a) { return (a.queries + kItemQueries - 1) / kItemQueries; };
-  std::int64_t items = 0;
+  std::int64_t items = 0, floats = 0;
   for (const AttentionArgs& a : sequences) {
     CHECK(a.kv->length >= (a.causal ? a.queries : 1), "every query sees a position");
+    items += a.kv->heads * blocks(a);
+    floats = std::max(floats, attention_scratch(std::min(a.queries, kItemQueries), *a.kv));
   }
-  for (const AttentionArgs& a : sequences) items += a.kv->heads * blocks(a);
+  // Sized for every thread now, so that a later call allocates nothing whoever takes which item.
+  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  for (int t = 0; t < context.pool->threads(); ++t) context.pool->scratch(t, bytes);
   context.pool->parallel_for(items, [&](std::int64_t item, int thread) {
     const AttentionArgs* a = sequences.data();
     for (; item >= a->kv->heads * blocks(*a); ++a) item -= a->kv->heads * blocks(*a);
     const std::int64_t q0 = item % blocks(*a) * kItemQueries;
     const std::int64_t q1 = std::min(a->queries, q0 + kItemQueries);
-    const auto floats = static_cast<std::size_t>(attention_scratch(q1 - q0, *a->kv));
-    const auto scratch = context.pool->scratch(thread, floats * sizeof(float));
+    const auto scratch = context.pool->scratch(thread, bytes);
     run(*a, item / blocks(*a), q0, q1, reinterpret_cast<float*>(scratch.data()));
   });
 }

@@ -213,6 +213,26 @@ TEST(KvCache, AppendsInPiecesAndCopiesAsIfWhole) {
   }
 }
 
+TEST(KvCache, HoldsTheSameBytesWhateverLaneWritesIt) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  ThreadPool pool(1);
+  for (const DType storage : {DType::f32, DType::f16}) {
+    Case test({2, 72, 1, 37, false, storage}, 3);
+    const float odd[] = {kInf, -kInf, 65519.0f, 65520.0f, 1e-45f, 3e-8f, -6e-8f, 0x1.004p0f, 0x1.00cp0f, -0.0f};
+    std::copy(std::begin(odd), std::end(odd), test.k.begin());
+    std::copy(std::begin(odd), std::end(odd), test.v.begin());
+    std::vector<std::byte> expected;
+    for (const AttentionLane& lane : runnable(attention_lanes())) {
+      ExecContext context{&pool, lane.isa};
+      std::fill_n(test.memory.data(), test.memory.size(), std::byte{0xFF});
+      test.fill(context);
+      const std::vector<std::byte> bytes(test.memory.data(), test.memory.data() + test.memory.size());
+      if (expected.empty()) expected = bytes;
+      EXPECT_TRUE(bytes == expected) << lane.name << " " << dtype_name(storage);
+    }
+  }
+}
+
 TEST(KvCache, RefusesToOverflow) {
   ThreadPool pool(1);
   ExecContext context{&pool, Isa::scalar};

@@ -19,9 +19,9 @@ class AttentionLaneOf {
   using V = typename S::V;
   static constexpr int kRows = S::kMaxRows;
   static constexpr int kKeyVectors = static_cast<int>(kKeys) / S::kWidth;  // of a panel of keys
-  static constexpr int kGroup = 4;  // vectors of numerators at a time: a whole number of panels
+  static constexpr int kGroup = kKeyVectors == 1 ? 4 : kKeyVectors;  // vectors of numerators at a time
   static_assert(kGroup % kKeyVectors == 0);
-  static constexpr std::int64_t kBlockKeys = 192;  // values of a block stay in the first-level cache
+  static constexpr std::int64_t kBlockKeys = 128;  // values of a block stay in the first-level cache
 
   struct Work {
     const AttentionArgs& args;
@@ -31,12 +31,10 @@ class AttentionLaneOf {
     float* p;             // [q1 - q0, stride]: scores, then numerators
     float* sums;          // [q1 - q0]
     float* out;           // [q1 - q0, kOutStride]: a stripe of columns of the weighted sums
+    float* q;             // [q1 - q0, head_dim]: the queries, side by side
 
     std::int64_t seen(std::int64_t query) const {
       return args.kv->length - (args.causal ? args.queries - 1 - query : 0);
-    }
-    const float* q(std::int64_t query) const {
-      return args.q + query * args.ldq + head * head_dim;
     }
   };
 
@@ -46,8 +44,12 @@ class AttentionLaneOf {
     const KvCache& kv = *args.kv;
     const KvLayout layout(kv);
     const std::int64_t stride = score_stride(kv.length);
-    float* out = scratch + (q1 - q0) * stride;
-    const Work work{args, head, q0, q1, kv.head_dim, stride, scratch, out + (q1 - q0) * kOutStride, out};
+    const std::int64_t queries = q1 - q0;
+    Work work{args, head, q0, q1, kv.head_dim, stride, scratch, nullptr, nullptr, nullptr};
+    work.out = work.p + queries * stride;
+    work.q = work.out + queries * kOutStride;
+    work.sums = work.q + queries * kv.head_dim;
+    gather(work);
     if (kv.storage == DType::f32) {
       const auto* data = reinterpret_cast<const float*>(kv.data);
       steps(work, data + layout.keys(head), data + layout.values(head));
@@ -65,6 +67,15 @@ class AttentionLaneOf {
     weighted_sums(work, values);
     if (work.args.weights != nullptr) {
       for (std::int64_t q = work.q0; q < work.q1; ++q) write_weights(work, q);
+    }
+  }
+
+  // Queries side by side: their rows in `args` lie so that they compete for a few sets of the cache.
+  static void gather(const Work& work) {
+    for (std::int64_t q = work.q0; q < work.q1; ++q) {
+      const float* from = work.args.q + q * work.args.ldq + work.head * work.head_dim;
+      float* to = work.q + (q - work.q0) * work.head_dim;
+      for (std::int64_t d = 0; d < work.head_dim; ++d) to[d] = from[d];
     }
   }
 
@@ -102,7 +113,7 @@ class AttentionLaneOf {
     for (int v = 0; v < kKeyVectors; v += kAcross) {
       Tile<S, kTileRows, kPanels, kAcross> tile;
       tile.zero();
-      tile.multiply(work.q(q), work.args.ldq, from + v * S::kWidth, kKeys, work.head_dim * kKeys,
+      tile.multiply(work.q + (q - work.q0) * work.head_dim, work.head_dim, from + v * S::kWidth, kKeys, work.head_dim * kKeys,
                     work.head_dim);
       tile.scale(scale);
       tile.store(to + v * S::kWidth, work.stride, kKeys);
@@ -117,15 +128,19 @@ class AttentionLaneOf {
     const std::int64_t seen = work.seen(q);
     const std::int64_t whole = seen / S::kWidth * S::kWidth;
     const int rest = static_cast<int>(seen - whole);
+    using Group = Several<S, kGroup>;
+    typename Group::V group = Group::set(kLeast);
+    std::int64_t j = 0;
+    for (; j + Group::kWidth <= seen; j += Group::kWidth) group = Group::max(Group::load(p + j), group);
     V most = S::set(kLeast);
-    for (std::int64_t j = 0; j < whole; j += S::kWidth) most = S::max(S::load(p + j), most);
+    for (const V& v : group.at) most = S::max(v, most);
+    for (; j < whole; j += S::kWidth) most = S::max(S::load(p + j), most);
     if (rest > 0) most = S::max(S::fill_after_first(S::load(p + whole), rest, kLeast), most);
     const V greatest = S::set(S::greatest(most));
 
     V sum[kKeyVectors];
     for (V& s : sum) s = S::set(0.0f);
-    using Group = Several<S, kGroup>;
-    std::int64_t j = 0;
+    j = 0;
     for (; j + Group::kWidth <= seen; j += Group::kWidth) {
       typename Group::V e = Group::load(p + j);
       for (V& score : e.at) score = S::sub(score, greatest);

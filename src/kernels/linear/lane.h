@@ -94,13 +94,19 @@ class LinearLaneOf {
     const std::int64_t k = args.weight->k();
     for (std::int64_t k0 = 0; k0 < k; k0 += kBlockK) {
       const std::int64_t count = k - k0 < kBlockK ? k - k0 : kBlockK;
-      const float* w = widen(weight + (panel * k + k0) * kPanel, count * kPanel, widened);
+      const T* from = weight + (panel * k + k0) * kPanel;
+      const float* w = widen(from, count * kPanel, widened);
+      // Blocks follow each other in memory, over panels too: the row tiles fetch the next one, a
+      // part each. (At the very end they name memory after the weight, which is harmless.)
+      const auto* next = reinterpret_cast<const char*>(from + count * kPanel);
+      std::int64_t part = 0;
       for (std::int64_t m = m0; m < m1; m += S::kMaxRows) {
         const int rows = static_cast<int>(m1 - m < S::kMaxRows ? m1 - m : S::kMaxRows);
         const float* x = args.x + m * args.ldx + k0;
         with_rows<S::kMaxRows>(rows, [&](auto r) {
-          block<r.value>(x, args.ldx, w, count, k0 > 0, sums + (m - m0) * kPanel);
+          block<r.value>(x, args.ldx, w, count, k0 > 0, next + part, sums + (m - m0) * kPanel);
         });
+        part = (part + count * 64) % (count * kPanel * std::int64_t{sizeof(T)});
       }
     }
     finish(args, sums, kPanel, m0, m1, panel);
@@ -108,7 +114,7 @@ class LinearLaneOf {
 
   template <int kRows>
   static void block(const float* x, std::int64_t ldx, const float* w, std::int64_t count,
-                    bool resume, float* sums) {
+                    bool resume, const char* next, float* sums) {
     for (int v = 0; v < kVectors; v += 2) {
       Tile<S, kRows, 1, 2> tile;
       if (resume) {
@@ -116,7 +122,7 @@ class LinearLaneOf {
       } else {
         tile.zero();
       }
-      tile.multiply(x, ldx, w + v * S::kWidth, kPanel, 0, count);
+      tile.multiply(x, ldx, w + v * S::kWidth, kPanel, 0, count, next);
       tile.store(sums + v * S::kWidth, kPanel);
     }
   }

@@ -12,6 +12,7 @@ template <class S, int kRows, int kPanels, int kVectors>
 class Tile {
   using V = typename S::V;
   static constexpr int kAcross = kPanels * kVectors;
+  static constexpr std::int64_t kLine = 64;  // bytes of a cache line
 
  public:
   [[gnu::always_inline]] void zero() {
@@ -49,12 +50,14 @@ class Tile {
   }
 
   // at(r, ·) += x[r · ldx + k] · w(k, ·) for k = 0 … count - 1. Vector v of panel p of w(k) is at
-  // w + p · panel_stride + k · k_stride + v · width.
-  template <class T>
+  // w + p · panel_stride + k · k_stride + v · width. `ahead`, if given, is memory that is needed
+  // next: a cache line of it is fetched with every k.
+  template <class T, class... Ahead>
   [[gnu::always_inline]] void multiply(const float* x, std::int64_t ldx, const T* w,
                                        std::int64_t k_stride, std::int64_t panel_stride,
-                                       std::int64_t count) {
+                                       std::int64_t count, Ahead... ahead) {
     for (std::int64_t k = 0; k < count; ++k) {
+      (__builtin_prefetch(ahead + k * kLine, 0, 2), ...);
       V b[kAcross];
 #pragma GCC unroll 12
       for (int p = 0; p < kPanels; ++p) {

@@ -1,0 +1,77 @@
+// No kernel allocates in the steady state: every operator new of the process is counted.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "kernels/attention/op.h"
+#include "kernels/conv1d/op.h"
+#include "kernels/norm/op.h"
+#include "kernels/testing.h"
+
+namespace {
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1);
+  void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return counted(bytes, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace oasr::kernels {
+namespace {
+
+TEST(Kernels, DoNotAllocateInTheSteadyState) {
+  constexpr std::int64_t kWidth = 128, kFrames = 150;
+  ThreadPool pool(3);
+  auto x = random_floats((kFrames + 2) * kWidth, 1), rows = random_floats(kWidth * 3 * kWidth, 2);
+  const auto gamma = random_floats(kWidth, 3);
+  std::vector<float> y(static_cast<std::size_t>(kFrames * kWidth));
+  const PackedWeight weight = pack_rows(rows, kWidth, kWidth, DType::f16);
+  const PackedWeight conv = pack_rows(rows, kWidth, 3 * kWidth, DType::bf16);
+  AlignedBuffer memory(kv_cache_bytes(2, 64, kFrames, DType::f16));
+  KvCache kv{.heads = 2, .head_dim = 64, .capacity = kFrames, .storage = DType::f16, .data = memory.data()};
+
+  for (const LinearLane& lane : runnable(linear_lanes())) {
+    ExecContext context{&pool, lane.isa};
+    const auto step = [&] {
+      for (const std::int64_t m : {std::int64_t{1}, std::int64_t{5}, kFrames}) {
+        linear(context, {.x = x.data(), .ldx = kWidth, .m = m, .weight = &weight,
+                         .activation = Activation::gelu, .y = y.data(), .ldy = kWidth});
+        layer_norm(context, {.x = x.data(), .ldx = kWidth, .m = m, .d = kWidth, .gamma = gamma.data(),
+                             .beta = gamma.data(), .y = y.data(), .ldy = kWidth});
+        kv.length = 0;
+        kv_append(context, kv, x.data(), kWidth, x.data(), kWidth, m);
+        const AttentionArgs args{.q = x.data(), .ldq = kWidth, .queries = m, .kv = &kv, .causal = true,
+                                 .out = y.data(), .ldo = kWidth};
+        attention(context, {&args, 1});
+      }
+      conv1d(context, {.x = x.data(), .frames = kFrames, .stride = 2, .weight = &conv, .y = y.data(),
+                       .ldy = kWidth});
+    };
+    step();  // sizes the scratch memory of every thread
+    const std::int64_t before = allocations.load();
+    for (int i = 0; i < (lane.isa == Isa::scalar ? 3 : 100); ++i) step();
+    EXPECT_EQ(allocations.load() - before, 0) << lane.name;
+  }
+}
+
+TEST(Kernels, TheCounterSeesAllocations) {
+  const std::int64_t before = allocations.load();
+  const std::vector<float> values(10);
+  EXPECT_EQ(values.size(), 10u);
+  EXPECT_GE(allocations.load() - before, 1);
+}
+
+}  // namespace
+}  // namespace oasr::kernels
