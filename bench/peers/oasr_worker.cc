@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   const double start = wall_seconds();
   auto recognizer = oasr::Recognizer::load(config);
   if (!recognizer) return fail(recognizer.error());
-  reply({{"load", wall_seconds() - start}, {"version", oasr::version()}});
+  reply({{"load", wall_seconds() - start}, {"version", std::string("oasr ") + oasr::version()}});
 
   for (std::string line; std::getline(std::cin, line);) {
     const auto job = nlohmann::json::parse(line);

@@ -67,13 +67,14 @@ def short_table(engines, results, clips, normalize, **_):
         audio = sum(clips[x["clip"]]["duration"] for x in answers)
         words = errors_of(answers, clips, "speechocean762", normalize)
         letters = errors_of(answers, clips, "an4", normalize)
-        rows.append([engines[name][0], f"{middle(answers, 'wall'):.3f}", f"{cpu / wall:.2f}",
+        rows.append([engines[name][0], f"{middle(answers, 'wall'):.3f}",
+                     f"{middle(answers, 'cpu'):.3f}", f"{cpu / wall:.2f}",
                      f"{wall / audio:.3f}", f"{max(x['peak_mib'] for x in answers):.0f}",
                      f"{words.percent:.2f} ({words.length})",
                      f"{letters.percent:.2f} ({letters.length})",
                      ratio(results, name, "fw-f32"), ratio(results, name, "wcpp-f16")])
-    return table(["engine", "s a clip (median)", "CPU / wall", "RTF", "peak RSS, MiB",
-                  "speechocean762 WER, % (words)", "AN4 joined CER, % (letters)",
+    return table(["engine", "s a clip (median)", "CPU s a clip (median)", "CPU / wall", "RTF",
+                  "peak RSS, MiB", "speechocean762 WER, % (words)", "AN4 joined CER, % (letters)",
                   "× faster-whisper float32", "× whisper.cpp f16"], rows)
 
 
