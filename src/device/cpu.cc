@@ -9,6 +9,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace oasr {
@@ -17,8 +21,15 @@ namespace {
 constexpr std::array kIsaNames = {
     EnumName<Isa>{Isa::scalar, "scalar"},
     EnumName<Isa>{Isa::avx2, "avx2"},
+    EnumName<Isa>{Isa::avx_vnni, "avx_vnni"},
     EnumName<Isa>{Isa::avx512, "avx512"},
+    EnumName<Isa>{Isa::avx512_vnni, "avx512_vnni"},
+    EnumName<Isa>{Isa::amx, "amx"},
 };
+
+// A bit for each Isa.
+using IsaSet = unsigned;
+constexpr IsaSet bit(Isa isa) { return 1u << static_cast<unsigned>(isa); }
 
 constexpr int kMaxThreads = 1024;
 
@@ -31,33 +42,64 @@ std::uint64_t saved_register_files() {
   return (std::uint64_t{high} << 32) | low;
 }
 
-Isa probe_isa() {
+// XTILEDATA is large and off until a process asks for it (arch_prctl, ARCH_REQ_XCOMP_PERM).
+bool tiles_granted() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+IsaSet probe() {
   constexpr unsigned kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;
   constexpr unsigned kAvx2 = 1u << 5;
   constexpr unsigned kAvx512 = (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31);  // F DQ BW VL
-  constexpr std::uint64_t kYmmState = 0x06, kZmmState = 0xE6;
+  constexpr unsigned kAvx512Vnni = 1u << 11, kAvxVnni = 1u << 4;
+  constexpr unsigned kAmx = (1u << 24) | (1u << 25);  // TILE INT8
+  constexpr std::uint64_t kYmmState = 0x06, kZmmState = 0xE6, kTileState = 0x60000;
+  const auto all = [](auto flags, auto needed) { return (flags & needed) == needed; };
 
+  IsaSet set = bit(Isa::scalar);
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return Isa::scalar;
-  constexpr unsigned kNeeded = kFma | kOsXsave | kAvx | kF16c;
-  if ((c & kNeeded) != kNeeded) return Isa::scalar;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || !all(c, kFma | kOsXsave | kAvx | kF16c)) return set;
   const std::uint64_t saved = saved_register_files();
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return Isa::scalar;
-  if ((b & kAvx2) == 0 || (saved & kYmmState) != kYmmState) return Isa::scalar;
-  if ((b & kAvx512) != kAvx512 || (saved & kZmmState) != kZmmState) return Isa::avx2;
-  return Isa::avx512;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return set;
+  if (!all(b, kAvx2) || !all(saved, kYmmState)) return set;
+  set |= bit(Isa::avx2);
+  unsigned a1 = 0, b1 = 0, c1 = 0, d1 = 0;
+  if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1) != 0 && all(a1, kAvxVnni)) {
+    set |= bit(Isa::avx_vnni);
+  }
+  if (!all(b, kAvx512) || !all(saved, kZmmState)) return set;
+  set |= bit(Isa::avx512);
+  if (!all(c, kAvx512Vnni)) return set;
+  set |= bit(Isa::avx512_vnni);
+  if (all(d, kAmx) && all(saved, kTileState) && tiles_granted()) set |= bit(Isa::amx);
+  return set;
 }
 #else
-Isa probe_isa() { return Isa::scalar; }
+IsaSet probe() { return bit(Isa::scalar); }
 #endif
+
+IsaSet supported() {
+  static const IsaSet set = probe();
+  return set;
+}
 
 }  // namespace
 
 std::span<const EnumName<Isa>> isa_names() { return kIsaNames; }
 
+bool isa_supported(Isa isa) { return (supported() & bit(isa)) != 0; }
+
 Isa detected_isa() {
-  static const Isa isa = probe_isa();
-  return isa;
+  Isa best = Isa::scalar;
+  for (const auto& row : kIsaNames) {
+    if (isa_supported(row.value)) best = row.value;
+  }
+  return best;
 }
 
 Result<Isa> selected_isa() {
@@ -68,10 +110,13 @@ Result<Isa> selected_isa() {
     return unexpected(ErrorCode::invalid_argument, "'" + *name + "' is not an instruction set",
                       "OASR_ISA", "use one of: " + enum_names(isa_names()));
   }
-  if (*isa > detected_isa()) {
+  if (!isa_supported(*isa)) {
+    std::string names;
+    for (const auto& row : kIsaNames) {
+      if (isa_supported(row.value)) names += (names.empty() ? "" : ", ") + std::string(row.name);
+    }
     return unexpected(ErrorCode::unsupported, "this processor or system can not run " + *name,
-                      "OASR_ISA",
-                      "use at most " + std::string(enum_name(isa_names(), detected_isa())));
+                      "OASR_ISA", "use one of: " + names);
   }
   return *isa;
 }

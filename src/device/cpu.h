@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -10,19 +11,32 @@
 
 namespace oasr {
 
-// Instruction sets with kernel lanes, in rising order. A lane runs where `isa <= cpu_isa()`.
+// Instruction sets with kernel lanes, the better the later.
 enum class Isa : std::uint8_t {
-  scalar,  // plain C++ (x86-64-v2)
-  avx2,    // AVX2 + FMA + F16C
-  avx512,  // AVX-512 F, BW, VL, DQ
+  scalar,       // plain C++ (x86-64-v2)
+  avx2,         // AVX2 + FMA + F16C
+  avx_vnni,     // + VNNI in 256 bits (AVX-VNNI)
+  avx512,       // AVX2 + AVX-512 F, BW, VL, DQ
+  avx512_vnni,  // + AVX-512 VNNI
+  amx,          // + AMX-TILE and AMX-INT8
 };
 std::span<const EnumName<Isa>> isa_names();
 
-// The highest Isa that the processor and the operating system support.
+// Whether a lane for `lane` runs where `isa` is chosen: each Isa covers those before it, except that
+// processors with AVX-512 need not have avx_vnni.
+constexpr bool isa_covers(Isa isa, Isa lane) {
+  return lane <= isa && (lane != Isa::avx_vnni || isa == Isa::avx_vnni);
+}
+
+// Whether the processor and the operating system support an Isa. The first call asks the system for
+// the use of AMX tiles, which a process has to (Linux 5.16; a grant is for all threads).
+bool isa_supported(Isa isa);
+
+// The best Isa that is supported.
 Isa detected_isa();
 
-// detected_isa(), lowered by OASR_ISA. An OASR_ISA that is unknown or higher than the processor
-// is an error, never ignored.
+// detected_isa(), or OASR_ISA. An OASR_ISA that is unknown or not supported is an error, never
+// ignored.
 Result<Isa> selected_isa();
 
 struct CpuInfo {

@@ -127,10 +127,25 @@ TEST(SelectedIsa, FollowsTheVariableAndRefusesUnknownNames) {
   EXPECT_EQ(selected_isa().value(), detected_isa());
 }
 
-TEST(SelectedIsa, RefusesMoreThanTheProcessorHas) {
-  if (detected_isa() == Isa::avx512) GTEST_SKIP() << "this processor has every instruction set";
-  const Environment variable("OASR_ISA", "avx512");
-  EXPECT_EQ(selected_isa().error().code, ErrorCode::unsupported);
+TEST(SelectedIsa, RefusesWhatTheProcessorDoesNotHave) {
+  for (const auto& [isa, name] : isa_names()) {
+    const Environment variable("OASR_ISA", std::string(name).c_str());
+    const auto selected = selected_isa();
+    if (isa_supported(isa)) {
+      EXPECT_EQ(selected.value(), isa);
+    } else {
+      EXPECT_EQ(selected.error().code, ErrorCode::unsupported) << name;
+    }
+  }
+}
+
+TEST(Isa, CoversThoseBeforeItButAvxVnniOnlyItself) {
+  EXPECT_TRUE(isa_covers(Isa::amx, Isa::avx512_vnni));
+  EXPECT_TRUE(isa_covers(Isa::avx_vnni, Isa::avx_vnni));
+  EXPECT_TRUE(isa_covers(Isa::avx_vnni, Isa::avx2));
+  EXPECT_FALSE(isa_covers(Isa::avx512, Isa::avx_vnni));
+  EXPECT_FALSE(isa_covers(Isa::amx, Isa::avx_vnni));
+  EXPECT_FALSE(isa_covers(Isa::avx2, Isa::avx512));
 }
 
 }  // namespace

@@ -8,12 +8,12 @@
 
 namespace oasr::kernels {
 
-// The row with the highest isa that is at most `isa`.
+// The row with the best isa that `isa` covers.
 template <class Lane>
 const Lane& choose_lane(std::span<const Lane> lanes, Isa isa) {
   const Lane* best = nullptr;
   for (const Lane& lane : lanes) {
-    if (lane.isa <= isa && (best == nullptr || best->isa < lane.isa)) best = &lane;
+    if (isa_covers(isa, lane.isa) && (best == nullptr || best->isa < lane.isa)) best = &lane;
   }
   CHECK(best != nullptr, "every op has a scalar lane");
   return *best;

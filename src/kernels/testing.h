@@ -41,7 +41,7 @@ template <class Lane>
 std::vector<Lane> runnable(std::span<const Lane> lanes) {
   std::vector<Lane> rows;
   for (const Lane& lane : lanes) {
-    if (lane.isa <= detected_isa()) rows.push_back(lane);
+    if (isa_supported(lane.isa)) rows.push_back(lane);
   }
   return rows;
 }

@@ -18,7 +18,7 @@ namespace oasr::kernels {
 struct ScaledMMArgs {
   const std::int8_t* a = nullptr;  // [M, K], row stride lda
   std::int64_t lda = 0;
-  ActivationScale a_scale;
+  ActivationScale a_scale{};
   std::int64_t m = 0;
   const PackedInt8Weight* weight = nullptr;
   const float* bias = nullptr;     // [N] or null

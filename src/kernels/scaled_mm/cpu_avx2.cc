@@ -1,0 +1,17 @@
+#include "kernels/scaled_mm/dot_avx2.h"
+#include "kernels/scaled_mm/lane.h"
+#include "kernels/scaled_mm/lanes.h"
+
+namespace oasr::kernels {
+
+void scaled_mm_avx2(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0,
+                  std::int64_t p1, std::byte* scratch) {
+  ScaledMMLaneOf<avx2::WideDot>::run(args, out, p0, p1, scratch);
+}
+
+NotFinite scaled_mm_quant_avx2(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
+                             std::int64_t p1, std::byte* scratch) {
+  return ScaledMMLaneOf<avx2::WideDot>::run_quant(args, out, p0, p1, scratch);
+}
+
+}  // namespace oasr::kernels

@@ -1,0 +1,86 @@
+// The dot product of AVX2: both sides widened to s16, vpmaddwd, exact for all int8 values.
+//
+// vpmaddubsw would do twice the products, but saturates unless the signs are split first (vpsignb
+// for each row and vector), which costs as many instructions as it saves.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/quantize/vectors_avx2.h"
+#include "kernels/scaled_mm/packed_int8_weight.h"
+
+namespace oasr::kernels::avx2 {
+
+struct WideDot {
+  struct Simd : Int8Simd {};
+  using Element = std::int16_t;
+  static constexpr int kMaxRows = 6;
+  static constexpr int kMaxPanels = 1;
+  template <int kRows>
+  static constexpr int kChains = 1;
+
+  static void prepare(const std::int8_t* from, std::int64_t k, std::int16_t* to) {
+    std::int64_t i = 0;
+    for (; i + 16 <= k; i += 16) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_cvtepi8_epi16(bytes));
+    }
+    for (; i < k; ++i) to[i] = from[i];
+    for (; i % PackedInt8Weight::kQuad != 0; ++i) to[i] = 0;
+  }
+
+  template <int kRows, int kPanels, int kChains>
+  static void tile(const std::int16_t* a, std::int64_t lda, const std::int8_t* b, std::int64_t,
+                   std::int64_t quads, const std::int32_t*, std::int32_t* sums) {
+    static_assert(kPanels == 1 && kChains == 1);
+    if constexpr (kRows <= 3) {
+      part<kRows, 4>(a, lda, b, quads, sums);
+    } else {
+      part<kRows, 2>(a, lda, b, quads, sums);
+      part<kRows, 2>(a, lda, b + 32, quads, sums + 8);
+    }
+  }
+
+ private:
+  // 4 · kVectors channels of a panel. A vector holds four quads of weights, so a sum is in two
+  // parts, for the first and the last two k of a quad.
+  template <int kRows, int kVectors>
+  [[gnu::always_inline]] static void part(const std::int16_t* a, std::int64_t lda, const std::int8_t* b,
+                                          std::int64_t quads, std::int32_t* sums) {
+    __m256i at[kRows][kVectors];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) at[r][v] = _mm256_setzero_si256();
+    }
+    for (std::int64_t q = 0; q < quads; ++q) {
+      __m256i weights[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        weights[v] = _mm256_cvtepi8_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(b + 64 * q) + v));
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        std::int64_t four = 0;
+        std::memcpy(&four, a + r * lda + 4 * q, sizeof four);
+        const __m256i quad = _mm256_set1_epi64x(four);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          at[r][v] = _mm256_add_epi32(at[r][v], _mm256_madd_epi16(quad, weights[v]));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; v += 2) {
+        const __m256i pairs = _mm256_hadd_epi32(at[r][v], at[r][v + 1]);
+        _mm256_store_si256(reinterpret_cast<__m256i*>(sums + r * PackedInt8Weight::kPanel + 4 * v),
+                           _mm256_permute4x64_epi64(pairs, 0xD8));
+      }
+    }
+  }
+};
+
+}  // namespace oasr::kernels::avx2
