@@ -54,7 +54,7 @@ Status check_output_folder(const std::string& folder) {
   if (folder.empty()) return {};
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed || !std::filesystem::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
+  if (failed || !std::filesystem::is_directory(folder, failed) || ::access(folder.c_str(), W_OK) != 0) {
     return unexpected(ErrorCode::io,
                       "can not write into the folder" + (failed ? ": " + failed.message() : ""),
                       folder, "choose another --output-dir");

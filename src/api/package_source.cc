@@ -91,7 +91,8 @@ Result<fs::path> fetch_archive(const PackageRequest& request, const SourcePackag
   TRY(make_folders(folder));
   if (auto there = find_archive(folder, package); !there.empty()) {
     if (check_digest(there, package.digest, request.cancelled)) return there;
-    fs::remove(there);
+    std::error_code ignored;
+    fs::remove(there, ignored);
   }
   const auto wanted = package.name + "==" + package.version;
   if (request.notice) request.notice("pip download " + wanted);
@@ -136,7 +137,8 @@ Status extract_file(const PackageRequest& request, const SourceFile& file,
   }
   TRY(out.commit());
   auto good = check_digest(path, file.digest, request.cancelled);
-  if (!good) fs::remove(path);
+  std::error_code ignored;
+  if (!good) fs::remove(path, ignored);
   return good;
 }
 

@@ -18,7 +18,8 @@ Status fetch_file(const PullEnvironment& environment, const ModelSource& source,
                   const SourceFile& file, const fs::path& folder, const PullOptions& options) {
   const auto path = folder / file.name;
   const auto part = folder / (file.name + ".part");
-  if (!file.digest.hex.empty() && fs::exists(path)) {
+  std::error_code failed;
+  if (!file.digest.hex.empty() && fs::exists(path, failed)) {
     if (check_digest(path, file.digest, options.cancelled)) return {};
   }
   while (true) {
@@ -34,11 +35,10 @@ Status fetch_file(const PullEnvironment& environment, const ModelSource& source,
     auto good = check_digest(part, want, options.cancelled);
     if (good) break;
     if (good.error().code == ErrorCode::cancelled) return good;
-    fs::remove(part);
+    fs::remove(part, failed);
     if (!result.resumed) return unexpected(ErrorCode::network, good.error().what, file.url);
     notice(options, file.name + ": the resumed file is wrong, starting over");
   }
-  std::error_code failed;
   fs::rename(part, path, failed);
   if (failed) return unexpected(ErrorCode::io, failed.message(), path.string());
   return {};
