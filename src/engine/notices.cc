@@ -11,8 +11,8 @@ std::string windows(int count) {
 
 }  // namespace
 
-void Notices::silent_window(double start, double end) { silent_.add(start, end - start); }
-void Notices::no_speech_window(double start, double end) { no_speech_.add(start, end - start); }
+void Notices::silent_window(double start, double seconds) { silent_.add(start, seconds); }
+void Notices::no_speech_window(double start, double seconds) { no_speech_.add(start, seconds); }
 
 void Notices::report(Transcript& transcript) const {
   const auto add = [&](const char* kind, std::string message) {

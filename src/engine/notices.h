@@ -13,15 +13,15 @@ namespace oasr::engine {
 //   truncated_audio     the audio was damaged or ended early
 //   audio               the container is odd (the source's own words)
 //   running_maximum     a pipe was normalised by its loudest part so far
-//   no_speech           windows were skipped: silent, steady, or without speech to the model or to the VAD
-//   empty_result        the recording gave no text
-//   token_limit         windows reached the token limit; their text may be cut
-//   fallback_exhausted  windows kept the text of the last temperature although it looks wrong
-//   no_alternatives     n_best was asked for, and there is more than one window
+//   no_speech           windows were skipped: silent, steady, or without speech to the model or to
+//   the VAD empty_result        the recording gave no text token_limit         windows reached the
+//   token limit; their text may be cut fallback_exhausted  windows kept the text of the last
+//   temperature although it looks wrong no_alternatives     n_best was asked for, and there is more
+//   than one window
 class Notices {
  public:
-  void silent_window(double start, double end);
-  void no_speech_window(double start, double end);
+  void silent_window(double start, double seconds);
+  void no_speech_window(double start, double seconds);
   void token_limit(double start) { token_limit_.add(start); }
   void fallback_exhausted(double start) { exhausted_.add(start); }
 

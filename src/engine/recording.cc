@@ -85,7 +85,7 @@ Status Recording::next_window() {
   }
   const auto& floor = plan_.options.silence_dbfs;
   if (floor && is_silent(windows_->levels(frames), *floor)) {
-    notices_.silent_window(real_start(seconds_at(seek_)), real_end(seconds_at(seek_ + frames)));
+    notices_.silent_window(real_time(seconds_at(seek_)), seconds_at(frames));
     go_to(seek_ + frames);
     return {};
   }
@@ -190,7 +190,7 @@ void Recording::finish_attempt() {
       start_attempt(attempt_ + 1);
       return;
     }
-    if (!attempt.silent) notices_.fallback_exhausted(real_start(seconds_at(seek_)));
+    if (!attempt.silent) notices_.fallback_exhausted(real_time(seconds_at(seek_)));
   }
   accept(attempt);
   if (window_) state_.release(*std::exchange(window_, std::nullopt));
@@ -198,11 +198,11 @@ void Recording::finish_attempt() {
 
 void Recording::accept(const Attempt& attempt) {
   if (attempt.silent) {
-    notices_.no_speech_window(real_start(seconds_at(seek_)), real_end(seconds_at(seek_ + frames_)));
+    notices_.no_speech_window(real_time(seconds_at(seek_)), seconds_at(frames_));
     go_to(seek_ + frames_);
     return;
   }
-  if (!attempt.hypotheses.front().ended) notices_.token_limit(real_start(seconds_at(seek_)));
+  if (!attempt.hypotheses.front().ended) notices_.token_limit(real_time(seconds_at(seek_)));
   keep_alternatives(attempt);
   auto window =
       split_segments(attempt.decoded, seek_, frames_, *plan_.model, plan_.options.single_window);
@@ -268,9 +268,10 @@ void Recording::go_to(std::int64_t seek) {
 void Recording::report_progress() const {
   if (!callbacks_.progress) return;
   const auto total = windows_->total_frames();
-  const double done = real_end(seconds_at(total ? std::min(seek_, *total) : seek_));
+  const double done = real_time(seconds_at(total ? std::min(seek_, *total) : seek_));
   if (!total) return callbacks_.progress(done, audio_.info().declared_seconds.value_or(0));
-  callbacks_.progress(done, speech_ ? recording_seconds() : seconds_at(*total));
+  const double all = speech_ ? recording_seconds() : seconds_at(*total);
+  callbacks_.progress(seek_ >= *total ? all : done, all);
 }
 
 double Recording::recording_seconds() const {
@@ -278,23 +279,21 @@ double Recording::recording_seconds() const {
   return static_cast<double>(samples) / kWhisperSampleRate;
 }
 
-double Recording::real_start(double seconds) const {
+double Recording::real_time(double seconds) const {
   return speech_ ? speech_->times().start(seconds) : seconds;
-}
-
-double Recording::real_end(double seconds) const {
-  return speech_ ? speech_->times().end(seconds) : seconds;
 }
 
 void Recording::to_real_time(Segment& segment) const {
   if (!speech_) return;
-  segment.seek = static_cast<int>(real_start(seconds_at(segment.seek)) * 100 + 1e-6);
-  segment.start = real_start(segment.start);
-  segment.end = real_end(segment.end);
-  for (Word& word : segment.words) {
-    word.start = real_start(word.start);
-    word.end = std::max(word.start, real_end(word.end));
-  }
+  const TimeMap& times = speech_->times();
+  segment.seek = static_cast<int>(times.start(seconds_at(segment.seek)) * 100 + 1e-6);
+  const auto place = [&](auto& timed) {
+    const TimeRange real = times.range({timed.start, timed.end});
+    timed.start = real.start;
+    timed.end = real.end;
+  };
+  place(segment);
+  for (Word& word : segment.words) place(word);
 }
 
 void Recording::finish() {

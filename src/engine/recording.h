@@ -73,8 +73,7 @@ class Recording {
   void report_progress() const;
   double recording_seconds() const;
   // From the time of windows_ to the recording's.
-  double real_start(double seconds) const;
-  double real_end(double seconds) const;
+  double real_time(double seconds) const;
   void to_real_time(Segment& segment) const;
 
   const Plan& plan_;

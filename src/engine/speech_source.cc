@@ -19,26 +19,40 @@ void TimeMap::append(const SampleRange& piece) {
   pieces_.push_back({joined, piece.begin, size});
 }
 
-double TimeMap::map(double seconds, const Piece& piece) const {
-  return seconds + static_cast<double>(piece.begin - piece.joined) / kWhisperSampleRate;
-}
-
-double TimeMap::start(double seconds) const {
-  if (pieces_.empty()) return seconds;
-  const auto sample = static_cast<std::int64_t>(std::nearbyint(seconds * kWhisperSampleRate));
-  // The last piece that begins at or before the sample.
+// The last piece that begins at or before the sample.
+std::size_t TimeMap::piece_of_start(std::int64_t sample) const {
   const auto after = std::upper_bound(pieces_.begin() + 1, pieces_.end(), sample,
                                       [](std::int64_t s, const Piece& p) { return s < p.joined; });
-  return map(seconds, *(after - 1));
+  return static_cast<std::size_t>(after - pieces_.begin()) - 1;
 }
 
-double TimeMap::end(double seconds) const {
-  if (pieces_.empty()) return seconds;
-  const auto sample = static_cast<std::int64_t>(std::nearbyint(seconds * kWhisperSampleRate));
-  // The last piece that begins before the sample.
+// The last piece that begins before the sample.
+std::size_t TimeMap::piece_of_end(std::int64_t sample) const {
   const auto from = std::lower_bound(pieces_.begin() + 1, pieces_.end(), sample,
                                      [](const Piece& p, std::int64_t s) { return p.joined < s; });
-  return map(seconds, *(from - 1));
+  return static_cast<std::size_t>(from - pieces_.begin()) - 1;
+}
+
+TimeRange TimeMap::range(const TimeRange& joined) const {
+  if (pieces_.empty()) return joined;
+  const auto sample = [](double seconds) {
+    return static_cast<std::int64_t>(std::nearbyint(seconds * kWhisperSampleRate));
+  };
+  std::int64_t start = sample(joined.start), end = sample(joined.end);
+  std::size_t first = piece_of_start(start), last = piece_of_end(end);
+  if (first < last && end - pieces_[last].joined <= margin_) {
+    end = pieces_[last].joined;
+    --last;
+  }
+  if (first < last && pieces_[first + 1].joined - start <= margin_) {
+    ++first;
+    start = pieces_[first].joined;
+  }
+  const auto real = [&](std::int64_t s, const Piece& piece) {
+    return static_cast<double>(piece.begin + s - piece.joined) / kWhisperSampleRate;
+  };
+  const double real_start = real(start, pieces_[first]);
+  return {real_start, std::max(real_start, real(end, pieces_[last]))};
 }
 
 std::vector<SampleRange> TimeMap::pieces() const {
@@ -48,7 +62,11 @@ std::vector<SampleRange> TimeMap::pieces() const {
 }
 
 SpeechSource::SpeechSource(AudioSource& audio, const VadOptions& options)
-    : audio_(audio), options_(options), vad_(options), chunk_(kWhisperSampleRate) {}
+    : audio_(audio),
+      options_(options),
+      vad_(options),
+      times_(static_cast<std::int64_t>(options.speech_pad_ms * kWhisperSampleRate / 1000)),
+      chunk_(kWhisperSampleRate) {}
 
 Result<std::size_t> SpeechSource::read(std::span<float> out) {
   while (speech_place_ == speech_.size() && !ended_) TRY(read_more());
@@ -126,7 +144,7 @@ Status SpeechSource::rewind() {
     return {};
   }
   vad_ = VadStream(options_);
-  times_ = {};
+  times_.clear();
   recording_samples_ = 0;
   return {};
 }

@@ -13,16 +13,26 @@
 
 namespace oasr::engine {
 
+struct TimeRange {
+  double start = 0, end = 0;  // seconds
+  bool operator==(const TimeRange&) const = default;
+};
+
 // From times in joined pieces of a recording to times in the recording. Exact to the sample.
 class TimeMap {
  public:
+  // At the ends of every piece `margin` samples are silence.
+  explicit TimeMap(std::int64_t margin = 0) : margin_(margin) {}
+
   // Pieces in order; one that goes on where the last ended becomes part of it.
   void append(const SampleRange& piece);
+  void clear() { pieces_.clear(); }
 
-  // `seconds` of the joined pieces as seconds of the recording. At a joint a start belongs to the
-  // piece that begins there, an end to the piece before it.
-  double start(double seconds) const;
-  double end(double seconds) const;
+  // A range of the joined pieces as one of the recording. At a joint a start belongs to the piece
+  // that begins there, an end to the piece before it. A range over a joint that reaches into a
+  // piece by its silent margin only is cut to the pieces where it holds speech.
+  TimeRange range(const TimeRange& joined) const;
+  double start(double seconds) const { return range({seconds, seconds}).start; }
 
   // The pieces, joined where they touch.
   std::vector<SampleRange> pieces() const;
@@ -33,7 +43,10 @@ class TimeMap {
     std::int64_t begin = 0;   // in the recording
     std::int64_t size = 0;
   };
-  double map(double seconds, const Piece& piece) const;
+  std::size_t piece_of_start(std::int64_t sample) const;
+  std::size_t piece_of_end(std::int64_t sample) const;
+
+  std::int64_t margin_;
   std::vector<Piece> pieces_;
 };
 

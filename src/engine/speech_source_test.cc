@@ -18,22 +18,30 @@ TEST(TimeMap, FindsTheWayBackFromJoinedPieces) {
   times.append({160000, 176000});  // 3 … 4 s
   EXPECT_EQ(times.pieces(),
             (std::vector<SampleRange>{{16000, 32000}, {48000, 80000}, {160000, 176000}}));
-  EXPECT_EQ(times.start(0), 1.0);
-  EXPECT_EQ(times.end(0), 1.0);
-  EXPECT_EQ(times.start(0.5), 1.5);
-  EXPECT_EQ(times.start(1), 3.0);  // a start at the joint: the later piece
-  EXPECT_EQ(times.end(1), 2.0);    // an end at the joint: the earlier one
-  EXPECT_EQ(times.start(2), 4.0);
-  EXPECT_EQ(times.end(2), 4.0);
-  EXPECT_EQ(times.end(3), 5.0);
-  EXPECT_EQ(times.start(3), 10.0);
-  EXPECT_EQ(times.end(4), 11.0);
-  EXPECT_EQ(times.end(4.5), 11.5);  // behind the end: as the last piece
+  const auto range = [&](double start, double end) { return times.range({start, end}); };
+  EXPECT_EQ(range(0, 0.5), (TimeRange{1.0, 1.5}));
+  EXPECT_EQ(range(0.5, 1), (TimeRange{1.5, 2.0}));  // an end at the joint: the earlier piece
+  EXPECT_EQ(range(1, 1.5), (TimeRange{3.0, 3.5}));  // a start at the joint: the later one
+  EXPECT_EQ(range(0.5, 1.5), (TimeRange{1.5, 3.5}));
+  EXPECT_EQ(range(1.5, 2.5), (TimeRange{3.5, 4.5}));  // no gap there
+  EXPECT_EQ(range(3, 4), (TimeRange{10.0, 11.0}));
+  EXPECT_EQ(range(3.5, 4.5), (TimeRange{10.5, 11.5}));  // behind the end: as the last piece
+  EXPECT_EQ(range(1, 1), (TimeRange{3.0, 3.0}));        // nothing has no negative length
+}
+
+TEST(TimeMap, CutsRangesThatReachIntoSilentMarginsOnly) {
+  TimeMap times(1600);  // 0.1 s
+  times.append({16000, 32000});
+  times.append({48000, 64000});
+  const auto range = [&](double start, double end) { return times.range({start, end}); };
+  EXPECT_EQ(range(0.5, 1.05), (TimeRange{1.5, 2.0}));
+  EXPECT_EQ(range(0.95, 1.5), (TimeRange{3.0, 3.5}));
+  EXPECT_EQ(range(0.5, 1.2), (TimeRange{1.5, 3.2}));
+  EXPECT_EQ(range(1.01, 1.05), (TimeRange{3.01, 3.05}));  // within one piece nothing is cut
 }
 
 TEST(TimeMap, OfNothingChangesNothing) {
-  EXPECT_EQ(TimeMap().start(3.5), 3.5);
-  EXPECT_EQ(TimeMap().end(3.5), 3.5);
+  EXPECT_EQ(TimeMap().range({3.5, 4}), (TimeRange{3.5, 4}));
 }
 
 // Speech between silences: the padding of the test data's recording is digital silence.
