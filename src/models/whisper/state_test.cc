@@ -223,6 +223,25 @@ TEST(WhisperState, AlignmentGivesDistributionsOverFramesAndTheLogitsOfScore) {
   EXPECT_EQ(runner.state.alignment(window, tokens, {}), weights);
 }
 
+TEST(WhisperState, AProbeGivesTheLogitsInTheMiddleOfAnInput) {
+  Runner runner(shared_network(), 2, 1, 3);
+  const WindowId window = runner.state.encode(random_mel(1));
+  const auto tokens = random_tokens(100, 4), other = random_tokens(30, 5);
+  const std::size_t vocabulary = 301;
+  for (const int probe : {0, 63, 64, 99}) {  // on both sides of where a pass ends
+    const decode::RowId a = runner.state.open_row(window), b = runner.state.open_row(window),
+                        c = runner.state.open_row(window);
+    std::vector<float> logits(3 * vocabulary);
+    const std::vector<decode::StepScorer::Input> inputs = {{.row = b, .tokens = other},
+                                                           {.row = a, .tokens = tokens, .probe = probe}};
+    runner.state.score(inputs, logits);
+    const std::vector<TokenId> start(tokens.begin(), tokens.begin() + probe + 1);
+    const auto expected = runner.score(c, start);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), logits.begin() + 301)) << probe;
+    for (const auto row : {a, b, c}) runner.state.close_row(row);
+  }
+}
+
 TEST(WhisperState, MisuseIsABugThatIsNamed) {
   Runner runner(shared_network());
   EXPECT_THROW(runner.state.open_row(0), InternalError);
