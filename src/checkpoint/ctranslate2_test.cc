@@ -60,7 +60,8 @@ TEST(CTranslate2, JoinsInt8MatricesWithTheirScales) {
   for (const bool scale_too : {false, true}) {
     std::vector<std::pair<std::string, std::string>> aliases = {{"tied/weight", "w/weight"}};
     if (scale_too) aliases.emplace_back("tied/weight_scale", "w/weight_scale");
-    const auto model = read(c::model({kInt8, kInt8Scale}, aliases));
+    const auto file = c::model({kInt8, kInt8Scale}, aliases);
+    const auto model = read(file);
     ASSERT_TRUE(model) << model.error().message();
     EXPECT_EQ(model->tensors.tensors.size(), 2u);
     const auto w = *model->tensors.find("tied/weight");
@@ -70,8 +71,8 @@ TEST(CTranslate2, JoinsInt8MatricesWithTheirScales) {
 }
 
 TEST(CTranslate2, ScalesConvolutionsByTheirFirstAxis) {
-  const auto model =
-      read(c::model({c::variable("w/weight", {2, 3, 1}, c::i8, kCodes), kInt8Scale}));
+  const auto file = c::model({c::variable("w/weight", {2, 3, 1}, c::i8, kCodes), kInt8Scale});
+  const auto model = read(file);
   ASSERT_TRUE(model) << model.error().message();
   EXPECT_THAT(values(*model->tensors.find("w/weight")),
               ElementsAre(63.5f, -63.5f, 0.0f, 2.0f, 4.0f, 6.0f));

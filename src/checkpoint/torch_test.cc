@@ -246,11 +246,11 @@ std::string parse_error(const std::string& bytes) {
 }
 
 TEST(Pickle, ReadsTheValuesOfAllProtocols) {
-  const auto pickle = *Pickle::parse(
-      as_bytes(std::string("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00"
-                           "(K\x05M\x34\x12J\xFE\xFF\xFF\xFF\x8A\x01\xFF\x8A\x00G\x3F\xF8\x00\x00"
-                           "\x00\x00\x00\x00\x8C\x02hi\x94h\x00N\x88t.",
-                           55)));
+  using namespace std::string_literals;  // the pickle has zero bytes
+  const auto program =
+      "\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00(K\x05M\x34\x12J\xFE\xFF\xFF\xFF\x8A\x01\xFF"
+      "\x8A\x00G\x3F\xF8\x00\x00\x00\x00\x00\x00\x8C\x02hi\x94h\x00N\x88t."s;
+  const auto pickle = *Pickle::parse(as_bytes(program));
   const auto& items = pickle[pickle.root()].items;
   ASSERT_EQ(items.size(), 10u);
   const std::int64_t integers[] = {5, 0x1234, -2, -1, 0};
