@@ -128,8 +128,8 @@ Status read_special_ids(const Tokenizer& tokenizer, int vocabulary_size, AedToke
 }
 
 void sort_unique(std::vector<TokenId>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());  // clang 14 lacks ranges::unique
 }
 
 }  // namespace
