@@ -139,13 +139,22 @@ class LinearLaneOf {
                      std::int64_t m1, std::int64_t panel) {
     const std::int64_t left = args.weight->n() - panel * kPanel;
     const std::int64_t columns = left < kPanel ? left : kPanel;
-    for (std::int64_t m = m0; m < m1; ++m) {
-      float* sum = sums + (m - m0) * stride;
-      if (args.bias != nullptr) add_bias(args.bias + panel * kPanel, columns, sum);
-      if (args.activation == Activation::gelu) gelu(sum);
+    const std::int64_t rows = m1 - m0;
+    for (std::int64_t r = 0; r < rows && args.bias != nullptr; ++r) {
+      add_bias(args.bias + panel * kPanel, columns, sums + r * stride);
+    }
+    if (args.activation == Activation::gelu) {
+      if (stride == kPanel) {
+        gelu(sums, rows * kPanel);  // one long loop: the constants stay in registers
+      } else {
+        for (std::int64_t r = 0; r < rows; ++r) gelu(sums + r * stride, kPanel);
+      }
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t m = m0 + r;
       const float* residual =
           args.residual != nullptr ? args.residual + m * args.ldr + panel * kPanel : nullptr;
-      write(sum, residual, columns, args.y + m * args.ldy + panel * kPanel);
+      write(sums + r * stride, residual, columns, args.y + m * args.ldy + panel * kPanel);
     }
   }
 
@@ -155,10 +164,10 @@ class LinearLaneOf {
     }
   }
 
-  static void gelu(float* sum) {
-    using Pair = Several<S, 2>;
-    for (std::int64_t n = 0; n < kPanel; n += Pair::kWidth) {
-      Pair::store(sum + n, exact::gelu<Pair>(Pair::load(sum + n)));
+  static void gelu(float* sums, std::int64_t count) {
+    using Group = Several<S, kVectors < 4 ? kVectors : 4>;  // divides a panel
+    for (std::int64_t n = 0; n < count; n += Group::kWidth) {
+      Group::store(sums + n, exact::gelu<Group>(Group::load(sums + n)));
     }
   }
 
