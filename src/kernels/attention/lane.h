@@ -17,7 +17,9 @@ namespace oasr::kernels {
 template <class S>
 class AttentionLaneOf {
   using V = typename S::V;
-  static constexpr int kRows = S::kMaxRows;
+  // Register tiles: four vectors across where the registers allow, else two.
+  static constexpr int kAcross = S::kRegisters >= 24 ? 4 : 2;
+  static constexpr int kRows = S::kRegisters / kAcross;
   static constexpr int kKeyVectors = static_cast<int>(kKeys) / S::kWidth;  // of a panel of keys
   static constexpr int kGroup = kKeyVectors == 1 ? 4 : kKeyVectors;  // vectors of numerators at a time
   static_assert(kGroup % kKeyVectors == 0);
@@ -90,11 +92,11 @@ class AttentionLaneOf {
       for (; panel < panels; ++panel) score_tile<1, 1>(work, keys, work.q0, panel);
       return;
     }
-    constexpr int kPair = kKeyVectors == 1 ? 2 : 1;  // panels of a tile of two vectors
+    constexpr int kPanels = kKeyVectors < kAcross ? kAcross / kKeyVectors : 1;
     std::int64_t panel = 0;
-    for (; panel + kPair <= panels; panel += kPair) {
+    for (; panel + kPanels <= panels; panel += kPanels) {
       for_row_tiles(work, [&](auto rows, std::int64_t q) {
-        score_tile<rows.value, kPair>(work, keys, q, panel);
+        score_tile<rows.value, kPanels>(work, keys, q, panel);
       });
     }
     for (; panel < panels; ++panel) {
@@ -106,15 +108,18 @@ class AttentionLaneOf {
 
   template <int kTileRows, int kPanels, class T>
   static void score_tile(const Work& work, const T* keys, std::int64_t q, std::int64_t panel) {
-    constexpr int kAcross = kKeyVectors <= 2 ? kKeyVectors : 2;
+    constexpr int kVectors = kKeyVectors <= 2 ? kKeyVectors : 2;
     const V scale = S::set(work.args.scale);
     const T* from = keys + panel * work.head_dim * kKeys;
     float* to = work.p + (q - work.q0) * work.stride + panel * kKeys;
-    for (int v = 0; v < kKeyVectors; v += kAcross) {
-      Tile<S, kTileRows, kPanels, kAcross> tile;
+    // The panels that follow: each row tile fetches a part.
+    const auto* next = reinterpret_cast<const char*>(from + kPanels * work.head_dim * kKeys) +
+                       (q - work.q0) / kRows * work.head_dim * 64;
+    for (int v = 0; v < kKeyVectors; v += kVectors) {
+      Tile<S, kTileRows, kPanels, kVectors> tile;
       tile.zero();
-      tile.multiply(work.q + (q - work.q0) * work.head_dim, work.head_dim, from + v * S::kWidth, kKeys, work.head_dim * kKeys,
-                    work.head_dim);
+      tile.multiply(work.q + (q - work.q0) * work.head_dim, work.head_dim, from + v * S::kWidth, kKeys,
+                    work.head_dim * kKeys, work.head_dim, next);
       tile.scale(scale);
       tile.store(to + v * S::kWidth, work.stride, kKeys);
     }
@@ -160,12 +165,12 @@ class AttentionLaneOf {
   // (Σ p(j) · v(j)) / Σ p, a stripe of columns after the other.
   template <class T>
   static void weighted_sums(const Work& work, const T* values) {
-    constexpr int kAcross = static_cast<int>(kOutStride) / S::kWidth;
+    constexpr int kWide = static_cast<int>(kOutStride) / S::kWidth;
     const bool one = work.q1 - work.q0 == 1;
-    const std::int64_t step = one ? kOutStride : 2 * S::kWidth;
+    const std::int64_t step = one ? kOutStride : kAcross * S::kWidth;
     for (std::int64_t d = 0; d < work.head_dim; d += step) {
       if (one) {
-        Tile<S, 1, 1, kAcross> tile;
+        Tile<S, 1, 1, kWide> tile;
         tile.zero();
         tile.multiply(work.p, work.stride, values + d, work.head_dim, 0, work.seen(work.q0));
         tile.store(work.out, kOutStride);
@@ -194,14 +199,15 @@ class AttentionLaneOf {
   static void sum_tile(const Work& work, const T* values, std::int64_t q, std::int64_t j,
                        std::int64_t count) {
     const std::int64_t row = q - work.q0;
-    Tile<S, kTileRows, 1, 2> tile;
+    Tile<S, kTileRows, 1, kAcross> tile;
     if (j == 0) {
       tile.zero();
     } else {
       tile.load(work.out + row * kOutStride, kOutStride);
     }
-    tile.multiply(work.p + row * work.stride + j, work.stride, values + j * work.head_dim,
-                  work.head_dim, 0, count);
+    const T* from = values + j * work.head_dim;
+    const auto* next = reinterpret_cast<const char*>(from + count * work.head_dim) + row / kRows * count * 64;
+    tile.multiply(work.p + row * work.stride + j, work.stride, from, work.head_dim, 0, count, next);
     tile.store(work.out + row * kOutStride, kOutStride);
   }
 
