@@ -15,6 +15,9 @@ namespace oasr::kernels::avx512 {
 struct VnniDot {
   struct Simd : Int8Simd {};
   using Element = std::uint8_t;
+  using Weight = std::int8_t;
+  // Bytes to read ahead of few rows: the hardware stops at every page.
+  static constexpr std::int64_t kAhead = 2048;
   // 24 accumulators, four vectors of weights, one of activations.
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxPanels = 4;
@@ -35,7 +38,7 @@ struct VnniDot {
 
   template <int kRows, int kPanels, int kChains>
   static void tile(const std::uint8_t* a, std::int64_t lda, const std::int8_t* b, std::int64_t panel_stride,
-                   std::int64_t quads, const std::int32_t* offset, std::int32_t* sums) {
+                   std::int64_t quads, const std::int32_t* offset, std::int32_t* sums, std::int64_t stride) {
     static_assert(kPanels == 1 || kChains == 1);
     constexpr int kAcross = kPanels * kChains;
     __m512i at[kRows][kAcross];
@@ -48,7 +51,11 @@ struct VnniDot {
     }
     std::int64_t q = 0;
     if constexpr (kChains > 1) {
-      for (; q + kChains <= quads; q += kChains) step<kChains, true>(a + 4 * q, lda, b + 64 * q, 64, at);
+      for (; q + kChains <= quads; q += kChains) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kChains; ++i) __builtin_prefetch(b + 64 * (q + i) + kAhead);
+        step<kChains, true>(a + 4 * q, lda, b + 64 * q, 64, at);
+      }
     }
     for (; q < quads; ++q) step<kPanels, false>(a + 4 * q, lda, b + 64 * q, panel_stride, at);
 #pragma GCC unroll 8
@@ -56,7 +63,7 @@ struct VnniDot {
 #pragma GCC unroll 8
       for (int c = 1; c < kChains; ++c) at[r][0] = _mm512_add_epi32(at[r][0], at[r][c]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kPanels; ++v) _mm512_store_si512(sums + (r * kPanels + v) * 16, at[r][v]);
+      for (int v = 0; v < kPanels; ++v) _mm512_store_si512(sums + r * stride + v * 16, at[r][v]);
     }
   }
 

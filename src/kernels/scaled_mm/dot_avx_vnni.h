@@ -12,6 +12,9 @@ namespace oasr::kernels::avx2 {
 struct VnniDot {
   struct Simd : Int8Simd {};
   using Element = std::uint8_t;
+  using Weight = std::int8_t;
+  // Bytes to read ahead of few rows: the hardware stops at every page.
+  static constexpr std::int64_t kAhead = 2048;
   // Twelve accumulators, two vectors of weights, one of activations.
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxPanels = 1;
@@ -31,7 +34,7 @@ struct VnniDot {
 
   template <int kRows, int kPanels, int kChains>
   static void tile(const std::uint8_t* a, std::int64_t lda, const std::int8_t* b, std::int64_t,
-                   std::int64_t quads, const std::int32_t* offset, std::int32_t* sums) {
+                   std::int64_t quads, const std::int32_t* offset, std::int32_t* sums, std::int64_t stride) {
     static_assert(kPanels == 1);
     __m256i at[kRows][2 * kChains];
 #pragma GCC unroll 8
@@ -43,18 +46,29 @@ struct VnniDot {
       }
     }
     std::int64_t q = 0;
-    for (; q + kChains <= quads; q += kChains) step<kChains>(a + 4 * q, lda, b + 64 * q, at);
+    for (; q + kChains <= quads; q += kChains) {
+      if constexpr (kChains > 1) prefetch<kChains>(b + 64 * q + kAhead);
+      step<kChains>(a + 4 * q, lda, b + 64 * q, at);
+    }
     for (; q < quads; ++q) step<1>(a + 4 * q, lda, b + 64 * q, at);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
       for (int v = 2; v < 2 * kChains; ++v) at[r][v % 2] = _mm256_add_epi32(at[r][v % 2], at[r][v]);
 #pragma GCC unroll 8
-      for (int v = 0; v < 2; ++v) _mm256_store_si256(reinterpret_cast<__m256i*>(sums) + 2 * r + v, at[r][v]);
+      for (int v = 0; v < 2; ++v) {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(sums + r * stride) + v, at[r][v]);
+      }
     }
   }
 
  private:
+  template <int kLines>
+  [[gnu::always_inline]] static void prefetch(const std::int8_t* lines) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kLines; ++i) __builtin_prefetch(lines + 64 * i);
+  }
+
   // kCount consecutive quads of a panel, each into accumulators of its own.
   template <int kCount, int kRows, int kAcross>
   [[gnu::always_inline]] static void step(const std::uint8_t* a, std::int64_t lda, const std::int8_t* b,

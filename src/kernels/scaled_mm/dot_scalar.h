@@ -11,6 +11,7 @@ namespace oasr::kernels::scalar {
 struct PlainDot {
   struct Simd : Int8Simd {};
   using Element = std::int16_t;
+  using Weight = std::int8_t;
   static constexpr int kMaxRows = 1;
   static constexpr int kMaxPanels = 1;
   template <int kRows>
@@ -24,7 +25,7 @@ struct PlainDot {
 
   template <int kRows, int kPanels, int kChains>
   static void tile(const std::int16_t* a, std::int64_t lda, const std::int8_t* b, std::int64_t,
-                   std::int64_t quads, const std::int32_t*, std::int32_t* sums) {
+                   std::int64_t quads, const std::int32_t*, std::int32_t* sums, std::int64_t stride) {
     constexpr int kPanel = static_cast<int>(PackedInt8Weight::kPanel);
     for (int r = 0; r < kRows; ++r) {
       std::int32_t at[kPanel] = {};
@@ -36,7 +37,7 @@ struct PlainDot {
                    quad[2] * weights[4 * n + 2] + quad[3] * weights[4 * n + 3];
         }
       }
-      for (int n = 0; n < kPanel; ++n) sums[r * kPanel + n] = at[n];
+      for (int n = 0; n < kPanel; ++n) sums[r * stride + n] = at[n];
     }
   }
 };

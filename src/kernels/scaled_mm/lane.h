@@ -25,11 +25,35 @@ class ScaledMMEpilogue {
   ScaledMMEpilogue(const ScaledMMArgs& args, const FloatOutput& out) : args_(args), out_(&out) {}
   ScaledMMEpilogue(const ScaledMMArgs& args, const Int8Output& out) : args_(args), quant_(&out) {}
 
+  // Asks for the memory that rows() will write and read, to come while the sums are computed.
+  void prefetch(std::int64_t m, std::int64_t count, std::int64_t panel, std::int64_t panels) const {
+    const std::int64_t first = panel * kPanel, line = quant_ == nullptr ? 16 : 64;
+    for (; count > 0; --count, ++m) {
+      for (std::int64_t n = first; n < first + panels * kPanel; n += line) {
+        if (quant_ != nullptr) {
+          __builtin_prefetch(quant_->q + m * quant_->ldq + n, 1);
+        } else {
+          __builtin_prefetch(out_->y + m * out_->ldy + n, 1);
+          if (out_->residual != nullptr) __builtin_prefetch(out_->residual + m * out_->ldr + n);
+        }
+      }
+    }
+  }
+
   // Rows m, m + 1, … of `count`; sums of row r start at sums + r · stride, aligned to 64 bytes.
   [[gnu::noinline]] void rows(const std::int32_t* sums, std::int64_t stride, std::int64_t m,
                               std::int64_t count, std::int64_t panel, std::int64_t panels) {
     const std::int64_t first = panel * kPanel, left = args_.weight->n() - first;
     const std::int64_t columns = left < panels * kPanel ? left : panels * kPanel;
+    const bool plain = quant_ == nullptr && out_->residual == nullptr &&
+                       args_.activation == Activation::none && columns % S::kWidth == 0;
+    if (plain) {
+      for (std::int64_t r = 0; r < count; ++r) {
+        scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns,
+              out_->y + (m + r) * out_->ldy + first);
+      }
+      return;
+    }
     for (std::int64_t r = 0; r < count; ++r) row(sums + r * stride, m + r, first, columns);
   }
   NotFinite not_finite() const { return not_finite_; }
@@ -37,11 +61,7 @@ class ScaledMMEpilogue {
  private:
   void row(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns) {
     alignas(64) float value[kMostPanels * kPanel];
-    const bool plain = quant_ == nullptr && out_->residual == nullptr &&
-                       args_.activation == Activation::none && columns % S::kWidth == 0;
-    float* to = plain ? out_->y + m * out_->ldy + first : value;
-    scale(sums, args_.a_scale.of_row(m), first, columns, to);
-    if (plain) return;
+    scale(sums, args_.a_scale.of_row(m), first, columns, value);
     if (args_.activation == Activation::gelu) gelu(value, columns);
     if (quant_ != nullptr) {
       const bool finite = Steps::fixed_row(value, quant_->multiplier + first, columns,
@@ -100,6 +120,8 @@ class ScaledMMEpilogue {
 //   Simd            the vectors of the epilogue (a type of this file's own: its functions must not be
 //                   shared with files of other compiler flags)
 //   Element         of a prepared row
+//   Weight          of a panel in a tile of many rows: int8, or wider, then there is
+//                   widen(panel, k padded to quads, to)
 //   kMaxRows        rows of a register tile; kMaxPanels, panels of it
 //   prepare(from, k, to)       one row of int8 as Elements, to a multiple of kQuad (any padding)
 //   tile<kRows, kPanels, kChains>(a, lda, b, panel_stride, quads, offset, sums, stride)
@@ -107,68 +129,103 @@ class ScaledMMEpilogue {
 //       kChains > 1 (one panel only) splits k over independent accumulators
 template <class D>
 class ScaledMMLaneOf {
+  using Element = typename D::Element;
+  using Weight = typename D::Weight;
+  using Epilogue = ScaledMMEpilogue<typename D::Simd>;
   static constexpr std::int64_t kPanel = PackedInt8Weight::kPanel;
   static constexpr std::int64_t kQuad = PackedInt8Weight::kQuad;
+  // Panels that the epilogue sees at once.
+  static constexpr std::int64_t kGroup = Epilogue::kMostPanels;
   // Up to this many rows the weights are read once, in the order of memory.
   static constexpr int kStreamRows = 4;
 
  public:
   static void run(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
                   std::byte* scratch) {
-    ScaledMMEpilogue<typename D::Simd> epilogue(args, out);
-    multiply(args, p0, p1, scratch, epilogue);
+    Epilogue epilogue(args, out);
+    ScaledMMLaneOf(args, scratch, epilogue).multiply(p0, p1);
   }
   static NotFinite run_quant(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
                              std::int64_t p1, std::byte* scratch) {
-    ScaledMMEpilogue<typename D::Simd> epilogue(args, out);
-    multiply(args, p0, p1, scratch, epilogue);
+    Epilogue epilogue(args, out);
+    ScaledMMLaneOf(args, scratch, epilogue).multiply(p0, p1);
     return epilogue.not_finite();
   }
 
  private:
-  using Element = typename D::Element;
-  using Epilogue = ScaledMMEpilogue<typename D::Simd>;
+  ScaledMMLaneOf(const ScaledMMArgs& args, std::byte* scratch, Epilogue& epilogue)
+      : args_(args), weight_(*args.weight), lda_(weight_.padded_k()),
+        quads_((weight_.k() + kQuad - 1) / kQuad), rows_(reinterpret_cast<Element*>(scratch)),
+        rest_(scratch + static_cast<std::size_t>(args.m * lda_) * sizeof(Element)), epilogue_(epilogue) {}
 
-  static void multiply(const ScaledMMArgs& args, std::int64_t p0, std::int64_t p1, std::byte* scratch,
-                       Epilogue& epilogue) {
-    auto* rows = reinterpret_cast<Element*>(scratch);
-    const std::int64_t k = args.weight->k(), lda = args.weight->padded_k();
-    for (std::int64_t m = 0; m < args.m; ++m) D::prepare(args.a + m * args.lda, k, rows + m * lda);
-    if (args.m <= kStreamRows) {
-      with_rows<kStreamRows>(static_cast<int>(args.m), [&](auto r) {
-        for (std::int64_t p = p0; p < p1; ++p) {
-          tile<r.value, 1, D::template kChains<r.value>>(args, rows, 0, p, epilogue);
-        }
-      });
-      return;
+  void multiply(std::int64_t p0, std::int64_t p1) {
+    for (std::int64_t m = 0; m < args_.m; ++m) {
+      D::prepare(args_.a + m * args_.lda, weight_.k(), rows_ + m * lda_);
     }
-    for (; p0 + D::kMaxPanels <= p1; p0 += D::kMaxPanels) down<D::kMaxPanels>(args, rows, p0, epilogue);
-    for (; p0 < p1; ++p0) down<1>(args, rows, p0, epilogue);
-  }
-
-  // All rows of kPanels panels.
-  template <int kPanels>
-  static void down(const ScaledMMArgs& args, const Element* rows, std::int64_t panel, Epilogue& epilogue) {
-    for (std::int64_t m = 0; m < args.m; m += D::kMaxRows) {
-      const int count = static_cast<int>(args.m - m < D::kMaxRows ? args.m - m : D::kMaxRows);
-      with_rows<D::kMaxRows>(count, [&](auto r) {
-        tile<r.value, kPanels, 1>(args, rows, m, panel, epilogue);
-      });
+    for (; p0 < p1; p0 += kGroup) {
+      const int panels = static_cast<int>(p1 - p0 < kGroup ? p1 - p0 : kGroup);
+      if (args_.m <= kStreamRows) {
+        with_rows<kStreamRows>(static_cast<int>(args_.m), [&](auto r) {
+          group<r.value, 1, D::template kChains<r.value>>(0, p0, panels);
+        });
+      } else if constexpr (sizeof(Weight) > 1) {
+        widened(p0, panels);
+      } else {
+        over_rows([&](auto r, std::int64_t m) { group<r.value, D::kMaxPanels, 1>(m, p0, panels); });
+      }
     }
   }
 
+  // Calls f(rows, m) for tiles of up to kMaxRows rows.
+  template <class F>
+  [[gnu::always_inline]] void over_rows(F f) const {
+    for (std::int64_t m = 0; m < args_.m; m += D::kMaxRows) {
+      const int count = static_cast<int>(args_.m - m < D::kMaxRows ? args_.m - m : D::kMaxRows);
+      with_rows<D::kMaxRows>(count, [&](auto r) { f(r, m); });
+    }
+  }
+
+  // kRows rows of a group of panels.
   template <int kRows, int kPanels, int kChains>
-  static void tile(const ScaledMMArgs& args, const Element* rows, std::int64_t m, std::int64_t panel,
-                   Epilogue& epilogue) {
-    static_assert(kPanels <= Epilogue::kMostPanels);
-    alignas(64) std::int32_t sums[kRows * kPanels * kPanel];
-    const PackedInt8Weight& weight = *args.weight;
-    const std::int64_t lda = weight.padded_k();
-    D::template tile<kRows, kPanels, kChains>(rows + m * lda, lda, weight.panel(panel), lda * kPanel,
-                                              (weight.k() + kQuad - 1) / kQuad,
-                                              weight.offset() + panel * kPanel, sums);
-    epilogue.rows(sums, kPanels * kPanel, m, kRows, panel, kPanels);
+  void group(std::int64_t m, std::int64_t panel, int panels) {
+    alignas(64) std::int32_t sums[kRows * kGroup * kPanel];
+    epilogue_.prefetch(m, kRows, panel, panels);
+    int p = 0;
+    for (; p + kPanels <= panels; p += kPanels) {
+      tile<kRows, kPanels, kChains>(m, panel + p, weight_.panel(panel + p), sums + p * kPanel);
+    }
+    if constexpr (kPanels > 1) {
+      for (; p < panels; ++p) tile<kRows, 1, 1>(m, panel + p, weight_.panel(panel + p), sums + p * kPanel);
+    }
+    epilogue_.rows(sums, kGroup * kPanel, m, kRows, panel, panels);
   }
+
+  // All rows of a group of panels, each panel widened once for all of them.
+  void widened(std::int64_t panel, int panels) {
+    auto* weights = reinterpret_cast<Weight*>(rest_);
+    auto* sums = reinterpret_cast<std::int32_t*>(weights + lda_ * kPanel);
+    for (int p = 0; p < panels; ++p) {
+      D::widen(weight_.panel(panel + p), quads_, weights);
+      over_rows([&](auto r, std::int64_t m) {
+        if (p == panels - 1) epilogue_.prefetch(m, r.value, panel, panels);
+        tile<r.value, 1, 1>(m, panel + p, weights, sums + (m * kGroup + p) * kPanel);
+      });
+    }
+    epilogue_.rows(sums, kGroup * kPanel, 0, args_.m, panel, panels);
+  }
+
+  template <int kRows, int kPanels, int kChains, class T>
+  void tile(std::int64_t m, std::int64_t panel, const T* weights, std::int32_t* sums) const {
+    D::template tile<kRows, kPanels, kChains>(rows_ + m * lda_, lda_, weights, lda_ * kPanel, quads_,
+                                              weight_.offset() + panel * kPanel, sums, kGroup * kPanel);
+  }
+
+  const ScaledMMArgs& args_;
+  const PackedInt8Weight& weight_;
+  const std::int64_t lda_, quads_;
+  Element* rows_;     // [M, lda_]
+  std::byte* rest_;   // a widened panel and the sums of its group
+  Epilogue& epilogue_;
 };
 
 }  // namespace oasr::kernels

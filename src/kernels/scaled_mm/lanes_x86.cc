@@ -14,6 +14,7 @@ constexpr std::array kLanes = {
                  .run_quant = scaled_mm_quant_avx_vnni},
     ScaledMMLane{.name = "avx512_vnni", .isa = Isa::avx512_vnni, .run = scaled_mm_avx512_vnni,
                  .run_quant = scaled_mm_quant_avx512_vnni},
+    ScaledMMLane{.name = "amx", .isa = Isa::amx, .run = scaled_mm_amx, .run_quant = scaled_mm_quant_amx},
 };
 
 }  // namespace

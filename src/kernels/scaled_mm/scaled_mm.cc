@@ -7,10 +7,13 @@ namespace oasr::kernels {
 const ScaledMMLane& scaled_mm_lane(Isa isa) { return choose_lane(scaled_mm_lanes(), isa); }
 
 std::size_t scaled_mm_scratch(std::int64_t rows, std::int64_t k) {
-  // Rows widened to s16, K padded; the matrix unit takes whole tiles of 16 rows.
+  // Rows widened to s16, K padded (the matrix unit takes whole tiles of 16 rows), a widened panel, and
+  // the sums of four panels.
   const std::int64_t tiles = (rows + 15) / 16 * 16;
-  const std::int64_t depth = (k + PackedInt8Weight::kDepth - 1) / PackedInt8Weight::kDepth * PackedInt8Weight::kDepth;
-  return static_cast<std::size_t>(tiles * depth) * sizeof(std::int16_t);
+  constexpr std::int64_t kDepth = PackedInt8Weight::kDepth;
+  const std::int64_t depth = (k + kDepth - 1) / kDepth * kDepth;
+  return static_cast<std::size_t>((tiles + PackedInt8Weight::kPanel) * depth) * sizeof(std::int16_t) +
+         static_cast<std::size_t>(tiles * 4 * PackedInt8Weight::kPanel) * sizeof(std::int32_t);
 }
 
 BlockSplit block_split(std::int64_t m, const PackedInt8Weight& weight, int threads, bool costly_rows) {
