@@ -177,11 +177,13 @@ TEST(WhisperState, StepsReordersAndWindowsAllocateNothing) {
   Runner runner(shared_network(), 2, 2, 4);
   std::vector<WindowId> windows = {runner.state.encode(random_mel(1)), runner.state.encode(random_mel(2))};
   const auto mel = random_mel(3);
+  const auto long_prompt = random_tokens(190, 8);
   std::vector<decode::RowId> rows;
   for (std::size_t i = 0; i < 4; ++i) rows.push_back(runner.state.open_row(windows[i / 2]));
   std::vector<TokenId> next(4, 1);
   std::vector<decode::StepScorer::Input> inputs;
   for (std::size_t i = 0; i < 4; ++i) inputs.push_back({rows[i], {&next[i], 1}});
+  const decode::StepScorer::Input prompt{rows[0], long_prompt};
   std::vector<float> logits(4 * static_cast<std::size_t>(runner.state.vocabulary_size()));
   const std::vector<decode::RowId> parents = {rows[1], rows[1], rows[3], rows[2]};
   const auto steps = [&](int count) {
@@ -193,6 +195,8 @@ TEST(WhisperState, StepsReordersAndWindowsAllocateNothing) {
   };
   const std::int64_t before = testing::allocations();
   steps(100);
+  runner.state.truncate(rows[0], 0);
+  runner.state.score({&prompt, 1}, std::span(logits).first(301));
   for (const auto row : rows) runner.state.close_row(row);
   runner.state.release(windows[0]);
   windows[0] = runner.state.encode(mel);
