@@ -34,6 +34,15 @@ TEST(LogSumExp, AgreesWithDoublesWithinFloat32Rounding) {
   }
 }
 
+TEST(LogSumExp, OfTwoLogitsIsTheLogisticLoss) {
+  for (int i = 0; i <= 2000; ++i) {
+    const float x = static_cast<float>(i) * 0.01f;
+    // The exp's 3e-7 of e^-x, half an ulp of the float32 sum and of the result.
+    const double bound = 3e-7 * std::exp(-x) + 1.2e-7;
+    EXPECT_NEAR(log_sum_exp(std::vector<float>{0.0f, -x}), std::log1p(std::exp(-double{x})), bound);
+  }
+}
+
 TEST(LogSumExp, OfMaskedLogitsIsMinusInfinity) {
   EXPECT_EQ(log_sum_exp(std::vector<float>(9, kMasked)), kMasked);
   EXPECT_EQ(log_sum_exp({}), kMasked);

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "decode/ranking.h"
 #include "decode/scores.h"
 #include "decode/toy_scorer.h"
 
@@ -312,14 +313,28 @@ TEST(BeamSearch, DropsImpossibleCandidates) {
   }
 }
 
-TEST(Ranking, LengthPenaltyIsGoogleNmts) {
-  // With alpha 0 the sum alone counts; without, long hypotheses win by their mean.
-  ToyScorer scorer(5, 3, random_logits(21, 0.5f));
-  const auto by_sum =
-      decode_all(scorer, {.beam_size = 3, .length_penalty = 0.0, .max_new_tokens = 12});
-  for (std::size_t i = 1; i < by_sum.size(); ++i) {
-    EXPECT_GE(by_sum[i - 1].sum_logprob, by_sum[i].sum_logprob);
-  }
+Hypothesis hypothesis(std::size_t length, float sum) {
+  return {std::vector<TokenId>(length, 3), sum, 0, true};
+}
+
+TEST(Ranking, DividesByLengthOrByGoogleNmtsPenalty) {
+  // Means -1, -0.9, -1.25; ((5 + n) / 6)^1 = 1, 2, 1.5: -1, -3.15, -3.33; sums: the shortest wins.
+  const std::vector<Hypothesis> all{hypothesis(1, -1.0f), hypothesis(7, -6.3f),
+                                    hypothesis(4, -5.0f)};
+  const auto lengths = [&](std::optional<double> alpha, std::vector<Hypothesis> ranked) {
+    rank_by_likelihood(ranked, alpha);
+    std::vector<std::size_t> result;
+    for (const auto& entry : ranked) result.push_back(entry.tokens.size());
+    return result;
+  };
+  EXPECT_EQ(lengths(std::nullopt, all), (std::vector<std::size_t>{7, 1, 4}));
+  EXPECT_EQ(lengths(1.0, all), (std::vector<std::size_t>{1, 7, 4}));
+  EXPECT_EQ(lengths(0.0, all), (std::vector<std::size_t>{1, 4, 7}));
+  EXPECT_EQ(lengths(std::nullopt, {hypothesis(0, -2.0f), hypothesis(1, -1.5f)}),
+            (std::vector<std::size_t>{1, 0}));  // an empty one counts as one token
+  // ((5 + 13) / 6)^0.5 = 1.732 against 1: -1.7 / 1.732 = -0.98.
+  EXPECT_EQ(lengths(0.5, {hypothesis(1, -0.985f), hypothesis(13, -1.7f)}),
+            (std::vector<std::size_t>{13, 1}));
 }
 
 TEST(TokenTree, SharesPrefixesAndGivesThemBack) {

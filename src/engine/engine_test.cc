@@ -62,6 +62,39 @@ TEST_F(Engine, PromptsWithThePreviousTextUnlessToldNotTo) {
   EXPECT_EQ(model->prompts[1], (std::vector<TokenId>{kSot, kEnglish, kTranscribe}));
 }
 
+TEST_F(Engine, ForgetsThePreviousTextAfterAHighTemperature) {
+  use(say({at(0), 0, at(10)}));
+  auto options = english();
+  options.best_of = 1;
+  for (const double temperature : {0.5, 0.6}) {
+    options.temperatures = {temperature};
+    model->prompts.clear();
+    ASSERT_TRUE(run(babble(31), options));
+    ASSERT_EQ(model->prompts.size(), 2u);
+    EXPECT_EQ(model->prompts[1].size(), temperature > 0.5 ? 3u : 7u);
+  }
+}
+
+TEST_F(Engine, SamplesDifferentlyInEveryWindow) {
+  // Every window has the same logits, flat over the text.
+  use([](const FakeStep& step, std::span<float> logits) {
+    std::fill(logits.begin(), logits.end(), -50.0f);
+    std::fill_n(logits.begin(), 52, 0.0f);
+    if (step.said.size() == 12) logits[kEot] = 50;
+  });
+  auto options = english();
+  options.timestamps = false;
+  options.temperatures = {1.0};
+  options.best_of = 1;
+  options.logprob_threshold.reset();
+  options.no_speech_threshold.reset();
+  const auto transcript = run(babble(61), options);
+  ASSERT_TRUE(transcript);
+  ASSERT_EQ(transcript->segments.size(), 3u);
+  EXPECT_NE(transcript->segments[0].tokens, transcript->segments[1].tokens);
+  EXPECT_EQ(run(babble(61), options)->segments[1].tokens, transcript->segments[1].tokens);
+}
+
 TEST_F(Engine, CarriesTheInitialPromptWhenAsked) {
   use(say({at(0), 0, at(10)}));
   auto options = english();

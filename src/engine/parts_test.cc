@@ -199,6 +199,26 @@ TEST(SkipHallucinations, DropsOddSegmentsInSilence) {
   EXPECT_EQ(window.seek, 2000);
 }
 
+TEST(SkipHallucinations, AnImprobableWordIsOdd) {
+  for (const double probability : {0.14, 0.16}) {
+    WindowSegments window;
+    window.segments = {spoken(1, 1.5, 0.9), spoken(20, 20.5, probability)};
+    EXPECT_TRUE(skip_hallucinations(
+        window, {.seek = 0, .frames = 3000, .total_frames = 9000, .last_speech = 0}, 2.0));
+    EXPECT_EQ(window.segments.size(), probability < 0.15 ? 1u : 2u);
+  }
+}
+
+TEST(SkipHallucinations, TheRecordingsStartCountsAsSilence) {
+  // An odd segment right behind another one, before the threshold's time has passed.
+  WindowSegments window;
+  window.segments = {spoken(6.5, 7, 0.9), spoken(8, 8.5, 0.01)};
+  EXPECT_TRUE(skip_hallucinations(
+      window, {.seek = 0, .frames = 3000, .total_frames = 9000, .last_speech = 0}, 10.0));
+  EXPECT_EQ(window.segments.size(), 1u);
+  EXPECT_EQ(window.seek, 800);
+}
+
 TEST(LevelMeter, DoesNotDependOnThePushes) {
   std::vector<float> samples(5000);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = std::sin(static_cast<float>(i));
