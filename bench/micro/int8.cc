@@ -181,11 +181,13 @@ void run() {
   std::printf("avx2, registers only: widened %.0f, sign split %.0f GOPS\n", bench::int8_peak_avx2(20'000) / avx2.first * 1e-9,
               bench::int8_peak_avx2_sign_split(20'000) / avx2.second * 1e-9);
   for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
-    many_rows(pool, lane, 1500, 512, 512);
+    many_rows(pool, lane, 60, 512, 512);
     if (lane.isa == Isa::scalar) continue;
+    many_rows(pool, lane, 96, 2048, 512);
+    many_rows(pool, lane, 96, 512, 2048);
+    many_rows(pool, lane, 1500, 512, 512);
     many_rows(pool, lane, 1500, 2048, 512);
     many_rows(pool, lane, 1500, 512, 2048);
-    many_rows(pool, lane, 60, 512, 512);
     for (const std::int64_t m : {1, 2, 4, 8, 16}) few_rows(pool, lane, m, 2048, 512, 32);
     few_rows(pool, lane, 1, 512, 2048, 32);
     few_rows(pool, lane, 1, 51865, 384, 1);

@@ -8,6 +8,8 @@
 #include "kernels/attention/op.h"
 #include "kernels/conv1d/op.h"
 #include "kernels/norm/op.h"
+#include "kernels/quantize/norm.h"
+#include "kernels/scaled_conv/op.h"
 #include "kernels/testing.h"
 
 namespace {
@@ -62,6 +64,45 @@ TEST(Kernels, DoNotAllocateInTheSteadyState) {
     step();  // sizes the scratch memory of every thread
     const std::int64_t before = allocations.load();
     for (int i = 0; i < (lane.isa == Isa::scalar ? 3 : 100); ++i) step();
+    EXPECT_EQ(allocations.load() - before, 0) << lane.name;
+  }
+}
+
+TEST(Int8Kernels, DoNotAllocateOnceReserved) {
+  constexpr std::int64_t kWidth = 128, kFrames = 150;
+  const auto x = random_floats(kFrames * kWidth, 1), scales = random_floats(kFrames + 3 * kWidth, 2);
+  const std::vector<std::int8_t> rows(static_cast<std::size_t>(kWidth * 3 * kWidth), 3);
+  std::vector<std::int8_t> q(static_cast<std::size_t>(kFrames * kWidth), 1), q_out = q;
+  std::vector<float> y(q.size()), scale(static_cast<std::size_t>(kFrames));
+  const auto first = [](const auto& values, std::int64_t n) { return std::span(values).first(static_cast<std::size_t>(n)); };
+  const auto weight = PackedInt8Weight::pack(kWidth, kWidth, first(rows, kWidth * kWidth), first(scales, kWidth));
+  const auto conv = PackedInt8Weight::pack(kWidth, 3 * kWidth, rows, first(scales, kWidth));
+  for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
+    ThreadPool pool(3);
+    ExecContext context{&pool, lane.isa};
+    layer_norm_quant_reserve(context, kWidth);
+    scaled_mm_reserve(context, 3 * kWidth);
+    const std::int64_t before = allocations.load();
+    for (int i = 0; i < (lane.isa == Isa::scalar ? 3 : 100); ++i) {
+      for (const std::int64_t m : {std::int64_t{1}, std::int64_t{5}, kFrames}) {
+        const ScaledMMArgs args{.a = q.data(), .lda = kWidth, .a_scale = ActivationScale::per_token(scale.data()),
+                                .m = m, .weight = &weight, .activation = Activation::gelu};
+        const FloatOutput out{.y = y.data(), .ldy = kWidth};
+        const Int8Output quantized{.multiplier = scales.data(), .q = q_out.data(), .ldq = kWidth};
+        EXPECT_FALSE(layer_norm_quant(context, {.x = x.data(), .ldx = kWidth, .m = m, .d = kWidth, .gamma = x.data(),
+                                                .beta = x.data(), .q = q.data(), .ldq = kWidth, .scale = scale.data()}));
+        EXPECT_FALSE(quantize_per_token(context, {.x = x.data(), .ldx = kWidth, .m = m, .k = kWidth, .q = q.data(),
+                                                  .ldq = kWidth, .scale = scale.data()}));
+        EXPECT_FALSE(quantize_static(context, {.x = x.data(), .ldx = kWidth, .m = m, .k = kWidth,
+                                               .multiplier = x.data(), .q = q.data(), .ldq = kWidth}));
+        scaled_mm(context, args, out);
+        EXPECT_FALSE(scaled_mm_quant(context, args, quantized));
+        EXPECT_FALSE(scaled_mm_dynamic(context, {.x = x.data(), .ldx = kWidth, .m = m, .weight = &weight}, out));
+      }
+      scaled_conv(context, {.x = q.data(), .width = kFrames, .stride_pixel = kWidth, .vertical = {},
+                            .horizontal = {.taps = 3, .before = 1, .after = 1}, .x_scale = scales.data(), .weight = &conv},
+                  {.y = y.data(), .ldy = kWidth});
+    }
     EXPECT_EQ(allocations.load() - before, 0) << lane.name;
   }
 }

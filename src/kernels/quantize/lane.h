@@ -21,11 +21,10 @@ struct Int8Steps {
   static V clamp(V v) {
     return S::max(S::min(v, S::set(kInt8Greatest)), S::set(-kInt8Greatest));
   }
-  static bool finite(float value) { return value - value == 0.0f; }
 
-  // q(k) = clamp(rint(x(k) · multiplier(k))), 0 where x is not finite; whether all x are finite.
-  static bool fixed_row(const float* x, const float* multiplier, std::int64_t k, std::int8_t* q) {
-    V most = S::set(0.0f);
+  // q(k) = clamp(rint(x(k) · multiplier(k))) for finite x; the greatest magnitudes so far.
+  [[gnu::always_inline]] static V round_row(const float* x, const float* multiplier, std::int64_t k,
+                                            std::int8_t* q, V most) {
     std::int64_t i = 0;
     for (; i + S::kWidth <= k; i += S::kWidth) {
       const V v = S::load(x + i);
@@ -38,11 +37,19 @@ struct Int8Steps {
       most = S::greater_magnitude(most, v);
       S::round_first(q + i, clamp(S::mul(v, S::load_first(multiplier + i, n))), n);
     }
-    if (S::greatest_magnitude(most) < kInfinityBits) return true;
-    for (i = 0; i < k; ++i) {
-      if (!finite(x[i])) q[i] = 0;
+    return most;
+  }
+  static bool finite(V most) { return S::greatest_magnitude(most) < kInfinityBits; }
+
+  // q(k) = 0 where x is not finite; whether all x are.
+  static bool zero_not_finite(const float* x, std::int64_t k, std::int8_t* q) {
+    bool all = true;
+    for (std::int64_t i = 0; i < k; ++i) {
+      if (x[i] - x[i] == 0.0f) continue;
+      all = false;
+      q[i] = 0;
     }
-    return false;
+    return all;
   }
 
   // One row of quantize_per_token; whether it is finite.
@@ -108,9 +115,11 @@ struct QuantizeLaneOf {
   static NotFinite fixed(const QuantizeStaticArgs& args, std::int64_t m0, std::int64_t m1) {
     NotFinite first;
     for (std::int64_t m = m0; m < m1; ++m) {
-      const bool finite = Steps::fixed_row(args.x + m * args.ldx, args.multiplier, args.k,
-                                           args.q + m * args.ldq);
-      if (!finite) first.merge({m});
+      const float* x = args.x + m * args.ldx;
+      std::int8_t* q = args.q + m * args.ldq;
+      if (Steps::finite(Steps::round_row(x, args.multiplier, args.k, q, S::set(0.0f)))) continue;
+      Steps::zero_not_finite(x, args.k, q);
+      first.merge({m});
     }
     return first;
   }

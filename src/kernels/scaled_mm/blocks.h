@@ -9,9 +9,12 @@
 
 namespace oasr::kernels {
 
-// Rows that a lane prepares at once: a multiple of every lane's tile; they stay in the second-level
-// cache, also when widened to s16.
-inline std::int64_t block_rows(std::int64_t k) { return k <= 1024 ? 96 : 48; }
+// Rows that a lane prepares at once: a multiple of every lane's tile. They stay in the second-level
+// cache, also when widened to s16, and all weights are read again for every block.
+inline std::int64_t block_rows(std::int64_t k) {
+  constexpr std::int64_t kElements = 98'304, kStep = 48, kMost = 288;
+  return std::clamp(kElements / k / kStep * kStep, kStep, kMost);
+}
 
 // A thread's scratch memory for one block of `rows`.
 struct BlockScratch {

@@ -14,27 +14,34 @@ constexpr std::int64_t kVectorRows = 8;
 
 struct Simd : avx512::Int8Simd {};
 using Epilogue = ScaledMMEpilogue<Simd>;
-constexpr std::int64_t kGroup = Epilogue::kMostPanels;  // panels that the epilogue sees at once
 
+// Registers: tiles 0 … 3 are sums, 4 and 5 activations of two times 16 rows, 6 and 7 weights of two
+// panels. Four products of 16 cycles share four loads, which must come from the first-level cache to
+// keep up: so k is cut into blocks, whose weights stay there while all rows pass.
 class Product {
  public:
   Product(const ScaledMMArgs& args, std::byte* scratch, Epilogue& epilogue)
       : args_(args), weight_(*args.weight), steps_(weight_.padded_k() / kDepth),
-        tiles_((args.m + kRows - 1) / kRows), a_(reinterpret_cast<std::int8_t*>(scratch)), epilogue_(epilogue) {}
+        tiles_((args.m + kRows - 1) / kRows), a_(reinterpret_cast<std::int8_t*>(scratch)),
+        sums_(reinterpret_cast<std::int32_t*>(a_ + tiles_ * steps_ * kTileBytes)), epilogue_(epilogue) {}
 
   void run(std::int64_t p0, std::int64_t p1) {
     for (std::int64_t t = 0; t < tiles_; ++t) prepare(t);
     const Tiles hold;
     for (; p0 < p1; p0 += kGroup) {
-      const std::int64_t panels = p1 - p0 < kGroup ? p1 - p0 : kGroup;
-      std::int64_t t = 0;
-      for (; t + 2 <= tiles_; t += 2) group<2, 2>(t, p0, panels);
-      if (t < tiles_) group<1, 4>(t, p0, panels);
+      panel_ = p0;
+      panels_ = p1 - p0 < kGroup ? p1 - p0 : kGroup;
+      std::int64_t p = 0;
+      for (; p + 2 <= panels_; p += 2) down<2>(p);
+      if (p < panels_) down<1>(p);
+      finish();
     }
-    finish();
   }
 
  private:
+  static constexpr std::int64_t kGroup = Epilogue::kMostPanels;  // panels that the epilogue sees at once
+  static constexpr std::int64_t kSteps = 8;                      // of a block of k, 64 each
+
   // Copies 16 rows as tiles, [K / 64][16][64], zeros after the last row and the last k.
   void prepare(std::int64_t t) {
     std::int8_t* tile = a_ + t * steps_ * kTileBytes;
@@ -44,85 +51,93 @@ class Product {
       for (std::int64_t s = 0; s < steps_; ++s) {
         const std::int64_t left = m < args_.m ? weight_.k() - s * kDepth : 0;
         const __mmask64 first = left >= kDepth ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-        _mm512_store_si512(tile + s * kTileBytes + r * kDepth, _mm512_maskz_loadu_epi8(first, row + s * kDepth));
+        const __m512i values = _mm512_maskz_loadu_epi8(first, row + s * kDepth);
+        _mm512_store_si512(tile + s * kTileBytes + r * kDepth, values);
       }
     }
   }
 
-  // kTiles · 16 rows of a group of panels, kPanels at a time.
-  template <int kTiles, int kPanels>
-  void group(std::int64_t tile, std::int64_t panel, std::int64_t panels) {
-    const std::int64_t m = tile * kRows, left = args_.m - m;
-    const std::int64_t rows = left < kTiles * kRows ? left : kTiles * kRows;
-    epilogue_.prefetch(m, rows, panel, panels);
-    std::int64_t p = 0;
-    for (; p + kPanels <= panels; p += kPanels) block<kTiles, kPanels>(tile, panel + p, sums_[at_] + p * kPanel);
-    for (; p < panels; ++p) block<kTiles, 1>(tile, panel + p, sums_[at_] + p * kPanel);
-    pending_ = {sums_[at_], m, rows, panel, panels};
-    at_ ^= 1;
+  // All rows of kPanels panels from `p` of the group, block of k after block.
+  template <int kPanels>
+  void down(std::int64_t p) {
+    for (std::int64_t s = 0; s < steps_; s += kSteps) {
+      const bool last = s + kSteps >= steps_ && p + kPanels == panels_;
+      std::int64_t t = 0;
+      for (; t + 2 <= tiles_; t += 2) block<2, kPanels>(t, p, s, last);
+      if (t < tiles_) block<1, kPanels>(t, p, s, last);
+    }
   }
 
-  // The sums of one group go to the epilogue only after the next block's instructions are on their
-  // way, so that the tiles work while the vectors do.
+  // Rows whose sums are complete go to the epilogue only after the next block's instructions are on
+  // their way, so that the tiles work while the vectors do.
   template <int kTiles, int kPanels>
-  void block(std::int64_t tile, std::int64_t panel, std::int32_t* sums) {
-    static_assert(kTiles * kPanels <= 4);
-    multiply<kTiles, kPanels>(a_ + tile * steps_ * kTileBytes, weight_.panel(panel));
+  void block(std::int64_t t, std::int64_t p, std::int64_t s, bool last) {
+    const std::int64_t m = t * kRows, left = args_.m - m;
+    const std::int64_t rows = left < kTiles * kRows ? left : kTiles * kRows;
+    if (last) epilogue_.prefetch(m, rows, panel_, panels_);
+    std::int32_t* sums = sums_ + (m * kGroup + p) * kPanel;
+    begin<kTiles, kPanels, 0>(sums, s > 0);
+    const std::int64_t end = s + kSteps < steps_ ? s + kSteps : steps_;
+    for (; s < end; ++s) {
+      const std::int8_t* a = a_ + (t * steps_ + s) * kTileBytes;
+      Tiles::load<4>(a, kDepth);
+      if constexpr (kTiles == 2) Tiles::load<5>(a + steps_ * kTileBytes, kDepth);
+      step<kTiles, kPanels, 0>(weight_.panel(panel_ + p) + s * kTileBytes);
+    }
     finish();
     store<kTiles, kPanels, 0>(sums);
+    if (last) pending_ = {m, rows};
   }
 
   void finish() {
     if (pending_.rows == 0) return;
-    epilogue_.rows(pending_.sums, kGroup * kPanel, pending_.m, pending_.rows, pending_.panel,
-                   pending_.panels);
+    epilogue_.rows(sums_ + pending_.m * kGroup * kPanel, kGroup * kPanel, pending_.m, pending_.rows,
+                   panel_, panels_);
     pending_.rows = 0;
   }
 
-  // Tiles 0 … 3 are the sums, row tile by row tile; then kTiles of activations; the others weights.
-  template <int kTiles, int kPanels>
-  void multiply(const std::int8_t* a, const std::int8_t* b) const {
-    const std::int64_t row_tile = steps_ * kTileBytes, panel = weight_.padded_k() * kPanel;
-    Tiles::zero<0>();
-    Tiles::zero<1>();
-    Tiles::zero<2>();
-    Tiles::zero<3>();
-    for (std::int64_t s = 0; s < steps_; ++s) {
-      Tiles::load<4>(a + s * kTileBytes, kDepth);
-      if constexpr (kTiles == 2) Tiles::load<5>(a + row_tile + s * kTileBytes, kDepth);
-      step<kTiles, kPanels, 0>(b + s * kTileBytes, panel);
+  // The sum of row tile i and panel j is in tile i · kPanels + j.
+  template <int kPanels, int kAt>
+  static std::int32_t* place(std::int32_t* sums) {
+    return sums + kAt / kPanels * kRows * kGroup * kPanel + kAt % kPanels * kPanel;
+  }
+  static constexpr std::int64_t kSumsStride = kGroup * kPanel * static_cast<std::int64_t>(sizeof(std::int32_t));
+
+  template <int kTiles, int kPanels, int kAt>
+  [[gnu::always_inline]] static void begin(std::int32_t* sums, bool resume) {
+    if (resume) {
+      Tiles::load<kAt>(place<kPanels, kAt>(sums), kSumsStride);
+    } else {
+      Tiles::zero<kAt>();
     }
+    if constexpr (kAt + 1 < kTiles * kPanels) begin<kTiles, kPanels, kAt + 1>(sums, resume);
   }
   template <int kTiles, int kPanels, int kAt>
-  [[gnu::always_inline]] static void step(const std::int8_t* b, std::int64_t panel) {
-    constexpr int kWeights = kTiles == 2 ? 6 + kAt % 2 : 5 + kAt % 3;
-    Tiles::load<kWeights>(b, kDepth);
-    Tiles::multiply<kAt, 4, kWeights>();
-    if constexpr (kTiles == 2) Tiles::multiply<kPanels + kAt, 5, kWeights>();
-    if constexpr (kAt + 1 < kPanels) step<kTiles, kPanels, kAt + 1>(b + panel, panel);
+  [[gnu::always_inline]] void step(const std::int8_t* b) const {
+    Tiles::load<6 + kAt>(b, kDepth);
+    Tiles::multiply<kAt, 4, 6 + kAt>();
+    if constexpr (kTiles == 2) Tiles::multiply<kPanels + kAt, 5, 6 + kAt>();
+    if constexpr (kAt + 1 < kPanels) step<kTiles, kPanels, kAt + 1>(b + weight_.padded_k() * kPanel);
   }
   template <int kTiles, int kPanels, int kAt>
   [[gnu::always_inline]] static void store(std::int32_t* sums) {
-    constexpr std::int64_t kStride = kGroup * kPanel;
-    Tiles::store<kAt>(sums + kAt / kPanels * kRows * kStride + kAt % kPanels * kPanel,
-                      kStride * static_cast<std::int64_t>(sizeof(std::int32_t)));
+    Tiles::store<kAt>(place<kPanels, kAt>(sums), kSumsStride);
     if constexpr (kAt + 1 < kTiles * kPanels) store<kTiles, kPanels, kAt + 1>(sums);
   }
 
-  // Rows [m, m + rows) × panels of sums that the epilogue has not seen.
+  // Rows [m, m + rows) whose sums the epilogue has not seen.
   struct Pending {
-    const std::int32_t* sums = nullptr;
-    std::int64_t m = 0, rows = 0, panel = 0, panels = 0;
+    std::int64_t m = 0, rows = 0;
   };
 
   const ScaledMMArgs& args_;
   const PackedInt8Weight& weight_;
   const std::int64_t steps_, tiles_;
-  std::int8_t* a_;
+  std::int8_t* a_;        // [tiles_][steps_][16][64]
+  std::int32_t* sums_;    // [tiles_ · 16][kGroup · kPanel]
   Epilogue& epilogue_;
+  std::int64_t panel_ = 0, panels_ = 0;  // of the group
   Pending pending_;
-  int at_ = 0;
-  alignas(64) std::int32_t sums_[2][2 * kRows * kGroup * kPanel];
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ struct WideDot {
       for (int r = 0; r < kRows; ++r) {
         std::int64_t four = 0;
         std::memcpy(&four, a + r * lda + 4 * q, sizeof four);
-        const __m256i quad = _mm256_set1_epi64x(four);
+        __m256i quad = _mm256_set1_epi64x(four);
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
           at[r][v] = _mm256_add_epi32(at[r][v], _mm256_madd_epi16(quad, weights[v]));

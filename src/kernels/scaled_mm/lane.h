@@ -52,26 +52,44 @@ class ScaledMMEpilogue {
         scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns,
               out_->y + (m + r) * out_->ldy + first);
       }
-      return;
+    } else if (quant_ == nullptr) {
+      for (std::int64_t r = 0; r < count; ++r) row(sums + r * stride, m + r, first, columns);
+    } else {
+      quant_rows(sums, stride, m, count, first, columns);
     }
-    for (std::int64_t r = 0; r < count; ++r) row(sums + r * stride, m + r, first, columns);
   }
   NotFinite not_finite() const { return not_finite_; }
 
  private:
-  void row(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns) {
+  void row(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns) const {
     alignas(64) float value[kMostPanels * kPanel];
+    activate(sums, m, first, columns, value);
+    const float* residual = out_->residual == nullptr ? nullptr : out_->residual + m * out_->ldr + first;
+    write(value, residual, columns, out_->y + m * out_->ldy + first);
+  }
+
+  void quant_rows(const std::int32_t* sums, std::int64_t stride, std::int64_t m, std::int64_t count,
+                  std::int64_t first, std::int64_t columns) {
+    alignas(64) float value[kMostPanels * kPanel];
+    const float* multiplier = quant_->multiplier + first;
+    std::int8_t* q = quant_->q + m * quant_->ldq + first;
+    V most = S::set(0.0f);
+    for (std::int64_t r = 0; r < count; ++r) {
+      activate(sums + r * stride, m + r, first, columns, value);
+      most = Steps::round_row(value, multiplier, columns, q + r * quant_->ldq, most);
+    }
+    if (Steps::finite(most)) return;
+    for (std::int64_t r = 0; r < count; ++r) {
+      activate(sums + r * stride, m + r, first, columns, value);
+      if (!Steps::zero_not_finite(value, columns, q + r * quant_->ldq)) not_finite_.merge({m + r});
+    }
+  }
+
+  // act(a_scale · (w_scale · sum) + bias)
+  void activate(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns,
+                float* value) const {
     scale(sums, args_.a_scale.of_row(m), first, columns, value);
     if (args_.activation == Activation::gelu) gelu(value, columns);
-    if (quant_ != nullptr) {
-      const bool finite = Steps::fixed_row(value, quant_->multiplier + first, columns,
-                                           quant_->q + m * quant_->ldq + first);
-      if (!finite) not_finite_.merge({m});
-    } else {
-      const float* residual =
-          out_->residual == nullptr ? nullptr : out_->residual + m * out_->ldr + first;
-      write(value, residual, columns, out_->y + m * out_->ldy + first);
-    }
   }
 
   // a_scale · (w_scale · sum) + bias. Scales are padded to whole panels, the bias is not.
@@ -95,9 +113,9 @@ class ScaledMMEpilogue {
   }
 
   static void gelu(float* value, std::int64_t columns) {
-    using Pair = Several<S, 2>;
-    for (std::int64_t n = 0; n < columns; n += Pair::kWidth) {
-      Pair::store(value + n, exact::gelu<Pair>(Pair::load(value + n)));
+    using Group = Several<S, S::kRegisters >= 24 ? 4 : 2>;
+    for (std::int64_t n = 0; n < columns; n += Group::kWidth) {
+      Group::store(value + n, exact::gelu<Group>(Group::load(value + n)));
     }
   }
 

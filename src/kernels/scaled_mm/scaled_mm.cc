@@ -31,9 +31,11 @@ BlockSplit block_split(std::int64_t m, const PackedInt8Weight& weight, int threa
 }
 
 void scaled_mm_reserve(ExecContext& context, std::int64_t k) {
-  for (int thread = 0; thread < context.pool->threads(); ++thread) {
-    context.pool->scratch(thread, BlockScratch::bytes(block_rows(k), k));
+  std::size_t most = 0;  // blocks of a smaller K have more rows
+  for (std::int64_t smaller = 1; smaller <= k; ++smaller) {
+    most = std::max(most, BlockScratch::bytes(block_rows(smaller), smaller));
   }
+  for (int thread = 0; thread < context.pool->threads(); ++thread) context.pool->scratch(thread, most);
 }
 
 namespace {

@@ -30,7 +30,7 @@ class Tiles {
   }
   // Rows are `stride` bytes apart.
   template <int kTile>
-  [[gnu::always_inline]] static void load(const std::int8_t* from, std::int64_t stride) {
+  [[gnu::always_inline]] static void load(const void* from, std::int64_t stride) {
     asm volatile("tileloadd (%1,%2,1), %%tmm%c0" ::"i"(kTile), "r"(from), "r"(stride) : "memory");
   }
   template <int kTile>
