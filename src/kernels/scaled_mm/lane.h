@@ -156,6 +156,8 @@ class ScaledMMLaneOf {
   static constexpr std::int64_t kGroup = Epilogue::kMostPanels;
   // Up to this many rows the weights are read once, in the order of memory.
   static constexpr int kStreamRows = 4;
+  // Up to this many rows, wider weights are not worth their own pass over the panel.
+  static constexpr std::int64_t kDirectRows = 2 * D::kMaxRows;
 
  public:
   static void run(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
@@ -186,8 +188,8 @@ class ScaledMMLaneOf {
         with_rows<kStreamRows>(static_cast<int>(args_.m), [&](auto r) {
           group<r.value, 1, D::template kChains<r.value>>(0, p0, panels);
         });
-      } else if constexpr (sizeof(Weight) > 1) {
-        widened(p0, panels);
+      } else if (sizeof(Weight) > 1 && args_.m > kDirectRows) {
+        if constexpr (sizeof(Weight) > 1) widened(p0, panels);
       } else {
         over_rows([&](auto r, std::int64_t m) { group<r.value, D::kMaxPanels, 1>(m, p0, panels); });
       }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 
+#include "kernels/scaled_mm/backend.h"
 #include "kernels/scaled_mm/op.h"
 #include "kernels/testing.h"
 
@@ -273,6 +275,27 @@ TEST(ScaledMMDynamic, EqualsTheUnfusedPairAndReportsTheFirstRow) {
       }
     }
   }
+}
+
+TEST(ScaledMMBackend, FollowsTheVariableAndRefusesOtherDevicesByName) {
+  const char* variable = "OASR_SCALED_MM_BACKEND";
+  unsetenv(variable);
+  EXPECT_EQ(selected_scaled_mm_backend().value(), ScaledMMBackend::native);
+  for (const auto& [name, backend] : {std::pair{"auto", ScaledMMBackend::native}, {"native", ScaledMMBackend::native},
+                                      {"reference", ScaledMMBackend::reference}}) {
+    setenv(variable, name, 1);
+    EXPECT_EQ(selected_scaled_mm_backend().value(), backend) << name;
+  }
+  for (const char* name : {"mma_sync", "cublaslt"}) {
+    setenv(variable, name, 1);
+    const auto refused = selected_scaled_mm_backend();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+    EXPECT_NE(refused.error().what.find(name), std::string::npos);
+  }
+  setenv(variable, "fast", 1);
+  EXPECT_EQ(selected_scaled_mm_backend().error().code, ErrorCode::invalid_argument);
+  unsetenv(variable);
 }
 
 TEST(PackedInt8Weight, ReturnsItsRowsAndSums) {
