@@ -4,7 +4,7 @@
     tools/check_headers.py [--root DIR] [--build DIR] [--compiler g++] [--jobs N]
 
 Include paths and definitions come from the build folder's compile_commands.json. A header whose name
-holds an instruction set (avx2, avx512) is compiled for it.
+holds an instruction set (avx2, avx512, avx_vnni, amx) is compiled for it.
 """
 
 import argparse
@@ -19,7 +19,9 @@ from pathlib import Path
 from lint_common import code_files, finish, root_argument
 
 ISA_FLAGS = {"avx512": "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c",
-             "avx2": "-mavx2 -mfma -mf16c"}
+             "avx_vnni": "-mavx2 -mfma -mf16c -mavxvnni",
+             "avx2": "-mavx2 -mfma -mf16c",
+             "amx": "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mamx-tile -mamx-int8"}
 
 
 def project_flags(build):
