@@ -3,6 +3,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "api/guard.h"
 #include "api/option_setters.h"
@@ -115,7 +116,8 @@ oasr_status oasr_recognizer_load(const oasr_options* options, oasr_recognizer** 
     if (recognizer == nullptr) return null_argument("recognizer");
     *recognizer = nullptr;
     if (options == nullptr) return null_argument("options");
-    *recognizer = new oasr_recognizer{TRY(oasr::Recognizer::load(options->values.engine)), {}};
+    auto loaded = TRY(oasr::Recognizer::load(options->values.engine));
+    *recognizer = new oasr_recognizer{std::move(loaded), {}};
     return {};
   });
 }
