@@ -15,8 +15,8 @@ constexpr std::array kVariables = {
     EnvVariable{"OASR_OFFLINE", "1 forbids every use of the network"},
     EnvVariable{"OASR_THREADS", "number of threads (default: what the cgroup quota allows)"},
     EnvVariable{"OASR_ISA", "instruction set to use: scalar, avx2, avx_vnni, avx512, avx512_vnni, amx (default: the best)"},
-    EnvVariable{"OASR_LAYERS_BACKEND", "reference (alias torch) runs every layer by its scalar definition"},
     EnvVariable{"OASR_SCALED_MM_BACKEND", "int8 products: auto, native (a lane), reference (the definition)"},
+    EnvVariable{"OASR_QUANT_FUSION", "0 makes every quantized layer quantize its own input (same bits, slower)"},
     EnvVariable{"OASR_TEST_DATA", "folder of the full test data (tests only)"},
     EnvVariable{"OASR_TEST_WEIGHTS", "folder of real Whisper weights in every container (tests only)"},
     EnvVariable{"XDG_CACHE_HOME", "base of the cache folder"},
@@ -38,11 +38,16 @@ std::optional<std::string> env(std::string_view name) {
   return std::string(value);
 }
 
-bool env_flag(std::string_view name) {
-  auto value = env(name).value_or("");
+Result<bool> env_flag(std::string_view name) {
+  const auto given = env(name);
+  if (!given) return false;
+  auto value = *given;
   std::transform(value.begin(), value.end(), value.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return value == "1" || value == "true" || value == "yes" || value == "on";
+  if (value == "1" || value == "true" || value == "yes" || value == "on") return true;
+  if (value == "0" || value == "false" || value == "no" || value == "off") return false;
+  return unexpected(ErrorCode::invalid_argument, "'" + *given + "' is neither 1 nor 0", std::string(name),
+                    "set it to 1 or 0, or unset it");
 }
 
 }  // namespace oasr

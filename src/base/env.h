@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace oasr {
 
 struct EnvVariable {
@@ -19,7 +21,8 @@ std::span<const EnvVariable> env_variables();
 // The value of a variable of the table above; nothing if unset or empty.
 std::optional<std::string> env(std::string_view name);
 
-// True for 1, true, yes, on (any case); false for unset, empty and everything else.
-bool env_flag(std::string_view name);
+// True for 1, true, yes, on (any case); false for unset, empty, 0, false, no, off; invalid_argument for
+// everything else, so that a typing error does not switch a protection off.
+Result<bool> env_flag(std::string_view name);
 
 }  // namespace oasr

@@ -1,5 +1,9 @@
 #include "base/json.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 namespace oasr {
 namespace {
 
@@ -36,6 +40,21 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
     return unexpected(ErrorCode::bad_checkpoint, "is not valid JSON", std::string(where));
   }
   return value;
+}
+
+bool has_duplicate_keys(std::string_view text) {
+  std::vector<std::set<std::string>> open;
+  bool found = false;
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key) {
+      found |= !open.back().insert(value.get<std::string>()).second;
+    }
+    return true;
+  };
+  const auto parsed = Json::parse(text.begin(), text.end(), watch, false);
+  return found || parsed.is_discarded();
 }
 
 std::string dump_json(const OrderedJson& value, int indent) {

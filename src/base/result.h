@@ -14,6 +14,8 @@ T unwrap(Result<T>&& result) {
 
 // The value of a Result, or an early return of its error from the enclosing function:
 //   auto header = TRY(read_header(file));
+// Not inside a braced list or among the arguments of a call: with g++ the early return leaks what was
+// made before it there.
 #define TRY(expression)                                                          \
   __extension__({                                                                \
     auto&& oasr_try_result = (expression);                                       \

@@ -36,6 +36,14 @@ std::size_t append_valid(std::string_view bytes, std::string& out) {
   return 0;
 }
 
+// Python's str.isspace().
+bool is_space(char32_t point) {
+  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
+         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
+         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
+         point == 0x3000;
+}
+
 }  // namespace
 
 Utf8Sequence utf8_front(std::string_view bytes) {
@@ -63,6 +71,19 @@ std::string to_valid_utf8(std::string_view bytes) {
   out.reserve(bytes.size());
   if (append_valid(bytes, out) != 0) out += kReplacementCharacter;
   return out;
+}
+
+std::string_view strip(std::string_view valid_utf8) {
+  std::size_t begin = valid_utf8.size(), end = 0;
+  for (std::size_t at = 0; at < valid_utf8.size();) {
+    const std::size_t size = utf8_front(valid_utf8.substr(at)).size;
+    if (!is_space(utf8_decode(valid_utf8.substr(at, size)))) {
+      begin = std::min(begin, at);
+      end = at + size;
+    }
+    at += size;
+  }
+  return begin < end ? valid_utf8.substr(begin, end - begin) : std::string_view();
 }
 
 std::string Utf8Stream::push(std::string_view bytes) {

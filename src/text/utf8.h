@@ -26,6 +26,9 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+
 // `bytes` with ill-formed sequences replaced by U+FFFD, one per maximal subpart.
 std::string to_valid_utf8(std::string_view bytes);
 
+// Without Unicode white space at both ends, as Python's str.strip(). Borrowed from `valid_utf8`.
+std::string_view strip(std::string_view valid_utf8);
+
 // Joins token bytes into valid UTF-8: holds back an unfinished character until it is complete.
 // The pieces, joined, are to_valid_utf8 of all bytes, whatever their division. Not thread-safe.
 class Utf8Stream {

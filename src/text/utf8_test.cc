@@ -96,6 +96,14 @@ TEST(ToValidUtf8, ReplacesEveryMaximalSubpartOnce) {
   EXPECT_EQ(to_valid_utf8("end \xE4\xB8"), "end " + r);
 }
 
+TEST(Strip, TakesUnicodeSpacesAtBothEnds) {
+  EXPECT_EQ(strip("\u3000 a b\u00A0\t\u2003"), "a b");
+  EXPECT_EQ(strip("\u2003"), "");
+  EXPECT_EQ(strip(""), "");
+  EXPECT_EQ(strip("\u00E9"), "\u00E9");
+  EXPECT_EQ(strip("\u200Ba\u200B"), "\u200Ba\u200B");  // no width, no space
+}
+
 TEST(Utf8Stream, GivesTheSameTextForAnyDivisionOfTheBytes) {
   const std::string bytes =
       "a\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x91\x8D\xF0\x9F\xE4\xB8\xFF\x80z\xED\xA0\x80\xE1\x80\xC2"

@@ -10,14 +10,6 @@ constexpr std::array<std::string_view, 6> kUnspacedLanguages = {"zh", "ja", "th"
                                                                 "lo", "my", "yue"};
 constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-// What Python's str.strip() removes.
-bool is_space(char32_t point) {
-  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
-         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
-         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
-         point == 0x3000;
-}
-
 std::u32string code_points(std::string_view valid_utf8) {
   std::u32string points;
   while (!valid_utf8.empty()) {
@@ -26,21 +18,6 @@ std::u32string code_points(std::string_view valid_utf8) {
     valid_utf8.remove_prefix(size);
   }
   return points;
-}
-
-std::string strip(std::string_view text) {
-  std::vector<std::string_view> characters;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t size = utf8_front(rest).size;
-    characters.push_back(rest.substr(0, size));
-    rest.remove_prefix(size);
-  }
-  const auto inked = [](std::string_view c) { return !is_space(utf8_decode(c)); };
-  const auto first = std::find_if(characters.begin(), characters.end(), inked);
-  const auto last = std::find_if(characters.rbegin(), characters.rend(), inked).base();
-  std::string out;
-  for (auto c = first; c < last; ++c) out += *c;
-  return out;
 }
 
 // Groups that end where their bytes are whole characters, or where the full text has a U+FFFD at
