@@ -24,17 +24,7 @@ Status check_options(const AudioOptions& options) {
     return unexpected(ErrorCode::invalid_argument,
                       fmt::format("{} Hz is no sample rate to resample to", options.sample_rate));
   }
-  if (!options.raw) return {};
-  const auto& raw = *options.raw;
-  if (std::find(std::begin(kRawEncodings), std::end(kRawEncodings), raw.encoding) ==
-      std::end(kRawEncodings)) {
-    return unexpected(ErrorCode::invalid_argument,
-                      fmt::format("unknown raw encoding '{}'", raw.encoding), {},
-                      fmt::format("one of {}", fmt::join(kRawEncodings, ", ")));
-  }
-  auto sane = check_format(raw.sample_rate, raw.channels);
-  if (!sane) return unexpected(ErrorCode::invalid_argument, "raw audio: " + sane.error().what);
-  return {};
+  return options.raw ? check_raw_format(*options.raw) : Status();
 }
 
 // Which library reads what; the file's name never matters.
@@ -215,9 +205,28 @@ Result<std::unique_ptr<AudioSource>> open_decoded(OpenBytes open_bytes, std::str
 
 }  // namespace
 
+Status check_raw_format(const RawFormat& raw) {
+  if (std::find(std::begin(kRawEncodings), std::end(kRawEncodings), raw.encoding) ==
+      std::end(kRawEncodings)) {
+    return unexpected(ErrorCode::invalid_argument,
+                      fmt::format("unknown raw encoding '{}'", raw.encoding), "raw",
+                      fmt::format("one of {}", fmt::join(kRawEncodings, ", ")));
+  }
+  if (raw.sample_rate < kLowestRate || raw.sample_rate > kHighestRate) {
+    return unexpected(ErrorCode::invalid_argument,
+                      fmt::format("a sample rate of {} Hz is not served", raw.sample_rate), "raw_rate",
+                      fmt::format("give {} to {}", kLowestRate, kHighestRate));
+  }
+  if (raw.channels < 1 || raw.channels > kMostChannels) {
+    return unexpected(ErrorCode::invalid_argument, fmt::format("{} channels are not served", raw.channels),
+                      "raw_channels", fmt::format("give 1 to {}", kMostChannels));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<AudioSource>> open_audio(const std::filesystem::path& path,
                                                 const AudioOptions& options) {
-  return open_decoded([path] { return open_bytes(path); },
+  return open_decoded([path, cancelled = options.cancelled] { return open_bytes(path, cancelled); },
                       path == "-" ? "standard input" : path.string(), options);
 }
 

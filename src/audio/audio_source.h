@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,10 +22,14 @@ struct RawFormat {
   int channels = 1;
 };
 
+// An invalid_argument error for an unknown encoding, and a rate or number of channels that is not served.
+Status check_raw_format(const RawFormat& raw);
+
 struct AudioOptions {
   int sample_rate = 16000;            // of the samples handed out, Hz
   std::optional<int> channel = {};    // one channel (0-based) instead of the mean of all
   std::optional<RawFormat> raw = {};  // treat the input as raw PCM
+  std::function<bool()> cancelled = {};  // polled while a pipe has no bytes; true: an Error `cancelled`
 };
 
 struct AudioInfo {

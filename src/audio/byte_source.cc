@@ -1,12 +1,14 @@
 #include "audio/byte_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -14,6 +16,8 @@
 
 namespace oasr {
 namespace {
+
+constexpr int kPollMilliseconds = 100;
 
 Unexpected read_failed(int error) {
   return unexpected(ErrorCode::io, "reading failed: " + std::generic_category().message(error));
@@ -63,10 +67,20 @@ class FileBytes final : public ByteSource {
   std::uint64_t position_ = 0;
 };
 
+// Makes reads of `descriptor` block, after the writer of a named pipe came: before that a read would be
+// the end, and poll() tells nothing.
+void wait_for_writer(int descriptor, const std::function<bool()>& cancelled) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  while (::poll(&wanted, 1, kPollMilliseconds) <= 0 && !(cancelled && cancelled())) {
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+}
+
 // A pipe, terminal or socket.
 class PipeBytes final : public ByteSource {
  public:
-  PipeBytes(int descriptor, bool owned) : descriptor_(descriptor), owned_(owned) {}
+  PipeBytes(int descriptor, bool owned, std::function<bool()> cancelled)
+      : descriptor_(descriptor), owned_(owned), cancelled_(std::move(cancelled)) {}
   ~PipeBytes() override {
     if (owned_) ::close(descriptor_);
   }
@@ -109,14 +123,25 @@ class PipeBytes final : public ByteSource {
  private:
   Result<std::size_t> read_descriptor(std::span<std::byte> out) {
     for (;;) {
+      if (cancelled_) TRY(wait_for_bytes());
       const auto count = ::read(descriptor_, out.data(), out.size());
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno != EINTR) return read_failed(errno);
     }
   }
 
+  // A writer may never write: what stops the work is asked meanwhile.
+  Status wait_for_bytes() {
+    pollfd wanted{descriptor_, POLLIN, 0};
+    while (::poll(&wanted, 1, kPollMilliseconds) <= 0) {
+      if (cancelled_()) return unexpected(ErrorCode::cancelled, "the reading was cancelled");
+    }
+    return {};
+  }
+
   int descriptor_;
   bool owned_;
+  std::function<bool()> cancelled_;
   std::uint64_t position_ = 0;
   std::vector<std::byte> prefix_;
 };
@@ -196,10 +221,13 @@ std::unique_ptr<ByteSource> with_zero_byte(ByteSource& inner, std::uint64_t offs
   return std::make_unique<PaddedBytes>(inner, offset);
 }
 
-Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path) {
+Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path,
+                                               std::function<bool()> cancelled) {
   const bool standard_input = path == "-";
   const std::string where = standard_input ? "standard input" : path.string();
-  const int descriptor = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without blocking: a named pipe would wait for its writer, and no one could stop that.
+  const int descriptor =
+      standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     const int error = errno;
     return unexpected(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
@@ -217,7 +245,9 @@ Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path
                       "name the files in it, or use --recursive");
   }
   if (!S_ISREG(status.st_mode)) {
-    return std::unique_ptr<ByteSource>(std::make_unique<PipeBytes>(descriptor, !standard_input));
+    if (!standard_input) wait_for_writer(descriptor, cancelled);
+    return std::unique_ptr<ByteSource>(
+        std::make_unique<PipeBytes>(descriptor, !standard_input, std::move(cancelled)));
   }
   const auto start =
       standard_input ? std::max<off_t>(::lseek(descriptor, 0, SEEK_CUR), 0) : off_t{0};

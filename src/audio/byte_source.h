@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,8 +36,10 @@ class ByteSource {
 };
 
 // A file, or standard input when `path` is "-" (a redirected file can be sought, a pipe can not).
-// Folders and files that can not be opened are errors.
-Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path);
+// Folders and files that can not be opened are errors. `cancelled` is polled while a pipe has no bytes (or
+// a named pipe no writer); true ends the read with an Error `cancelled`.
+Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path,
+                                               std::function<bool()> cancelled = {});
 
 // `inner` with one zero byte put in at `offset`. `inner` must outlive it.
 std::unique_ptr<ByteSource> with_zero_byte(ByteSource& inner, std::uint64_t offset);

@@ -14,7 +14,8 @@
 namespace oasr {
 
 struct Checkpoint {
-  std::string container;  // row of the registry: "huggingface", "openai", "ctranslate2", "ggml"
+  std::string container;  // row of the registry: "huggingface", "openai", "ctranslate2", "ggml",
+                          // "native"
   std::filesystem::path path;                // as given
   std::vector<std::filesystem::path> files;  // every file that was read
   StateDict tensors;                         // names as the container spells them
@@ -22,10 +23,18 @@ struct Checkpoint {
   // "preprocessor_config.json" as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
   // OpenAI's ten dimensions (n_mels, n_vocab, n_audio_{ctx,state,head,layer}, n_text_{…}). For
   // CTranslate2 also "scalars" ("encoder/num_heads": 8; not among the tensors), for ggml "hparams"
-  // (dims and ftype).
+  // (dims and ftype). A native checkpoint has those of its source and, if it is quantized,
+  // "quantization".
   std::map<std::string, std::string> documents;
   TokenizerSource tokenizer;
+  // Of a native checkpoint, which was made from another one; empty for the other containers.
+  std::string architecture;      // row of the architecture table: "whisper"
+  std::string source_container;  // row of the container table: "huggingface"
+  std::map<std::string, std::string> source_facts;
   std::vector<std::string> notes;  // "weights are stored as q5_0 and dequantized to float"
+
+  // The container that the documents and the tokenizer come from.
+  const std::string& origin() const { return source_container.empty() ? container : source_container; }
 };
 
 struct ContainerReader {

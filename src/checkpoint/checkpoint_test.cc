@@ -201,7 +201,8 @@ TEST_F(OpenCheckpoint, SaysWhatAPathIsInstead) {
   EXPECT_THAT(file(weights_), HasSubstr("safetensors file that is not called"));
   EXPECT_THAT(file("\x01\x02\x03"), HasSubstr("unknown kind"));
   EXPECT_THAT(file("PK\3\4 no more"), HasSubstr("zip archive"));
-  EXPECT_THAT(file("hello\n"), HasSubstr("give a Hugging Face folder"));
+  EXPECT_THAT(file("hello\n"),
+              HasSubstr("give an oasr folder (oasr_config.json and model.safetensors), a Hugging"));
   fs::create_directory(folder_.path() / "empty");
   EXPECT_THAT(error("empty"), HasSubstr("an empty folder"));
   put("wenet/train.yaml", "x");
@@ -210,6 +211,36 @@ TEST_F(OpenCheckpoint, SaysWhatAPathIsInstead) {
   EXPECT_THAT(error("pt"), HasSubstr("base.pt (give that file itself)"));
   ASSERT_EQ(::mkfifo((folder_.path() / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(error("pipe"), HasSubstr("neither a file nor a folder"));
+}
+
+// The native container's are in native_test.cc.
+TEST_F(OpenCheckpoint, RefusesAPipeForAFileOfTheFolder) {
+  const auto with_pipe = [&](const fs::path& name) {
+    const auto path = folder_.path() / name;
+    const auto kept = read_text_file(path).value_or("");
+    fs::remove(path);
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const std::string message = error(name.parent_path().string());
+    fs::remove(path);
+    put(name.string(), kept);
+    return message;
+  };
+  const auto says = [](const std::string& name) {
+    return HasSubstr(name + ": is not a regular file but a named pipe");
+  };
+  put("hf/config.json", R"({"model_type":"whisper"})");
+  put("hf/model.safetensors", weights_);
+  put("hf/tokenizer.json", "{}");
+  ASSERT_TRUE(open_checkpoint(folder_.path() / "hf"));
+  for (const std::string name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    EXPECT_THAT(with_pipe(fs::path("hf") / name), says(name));
+  }
+  fs::remove(folder_.path() / "hf" / "tokenizer.json");
+  put("hf/vocab.json", R"({"a":0})");
+  put("hf/merges.txt", "#version: 0.2\n");
+  for (const std::string name : {"vocab.json", "merges.txt"}) {
+    EXPECT_THAT(with_pipe(fs::path("hf") / name), says(name));
+  }
 }
 
 TEST(Containers, HaveUniqueNamesAndRefuseAMissingPath) {

@@ -14,6 +14,10 @@ namespace oasr {
 // How sure a detection is (ContainerReader::detect).
 inline constexpr int kNotThis = 0, kByLayout = 10, kByConfig = 20, kByContent = 30;
 
+// kByConfig: an oasr_config.json that is broken, or says another format.
+int detect_native(const std::filesystem::path& path);
+Result<Checkpoint> read_native(const std::filesystem::path& path);
+
 int detect_huggingface(const std::filesystem::path& path);
 Result<Checkpoint> read_huggingface(const std::filesystem::path& path);
 

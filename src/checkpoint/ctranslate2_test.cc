@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 
@@ -186,6 +187,17 @@ TEST_F(CTranslate2Folder, TakesTheTokenizerThatIsThere) {
   EXPECT_EQ(open_checkpoint(folder_.path())->tokenizer.kind, "tokenizer_json");
   put("config.json", "[1]");
   EXPECT_THAT(open_checkpoint(folder_.path()).error().message(), HasSubstr("not a JSON object"));
+}
+
+TEST_F(CTranslate2Folder, RefusesAPipeForAFile) {
+  for (const std::string name :
+       {"vocabulary.txt", "vocabulary.json", "tokenizer.json", "config.json"}) {
+    fs::remove(folder_.path() / name);
+    ASSERT_EQ(::mkfifo((folder_.path() / name).c_str(), 0600), 0);
+    EXPECT_THAT(open_checkpoint(folder_.path()).error().message(),
+                HasSubstr(name + ": is not a regular file but a named pipe"));
+    fs::remove(folder_.path() / name);
+  }
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ struct Landmark {
   std::string_view what;
 };
 constexpr std::array kLandmarks = {
+    Landmark{"oasr_config.json", "a folder with a broken oasr_config.json"},
     Landmark{"train.yaml", "a WeNet folder"},
     Landmark{"final.pt", "a WeNet folder"},
     Landmark{"config.yaml", "a FunASR folder"},

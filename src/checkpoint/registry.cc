@@ -8,7 +8,12 @@
 namespace oasr {
 namespace {
 
+// The first of equally sure rows wins: oasr_config.json says more than a config.json beside it.
 constexpr std::array kReaders = {
+    ContainerReader{.name = "native",
+                    .what = "an oasr folder (oasr_config.json and model.safetensors)",
+                    .detect = detect_native,
+                    .read = read_native},
     ContainerReader{.name = "huggingface",
                     .what = "a Hugging Face folder (config.json and model.safetensors)",
                     .detect = detect_huggingface,

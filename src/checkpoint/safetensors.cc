@@ -10,8 +10,8 @@
 namespace oasr {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;
 constexpr std::size_t kMaxName = 512;
+constexpr std::string_view kMetadata = "__metadata__";  // the key of free text in the header
 constexpr std::size_t kSizeField = 8;
 
 Unexpected bad(std::string what) {
@@ -83,7 +83,7 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   bool key(std::string& name) override {
     if (state_ == State::top) {
       if (!names_.insert(name).second) return fail("the key '" + name + "' appears twice");
-      in_metadata_ = name == "__metadata__";
+      in_metadata_ = name == kMetadata;
       if (!in_metadata_) entries.push_back({.name = name, .dtype = {}, .shape = {}, .offsets = {}});
       return true;
     }
@@ -152,9 +152,7 @@ Result<StoredTensor> place(const HeaderEntry& entry, std::span<const std::byte> 
   const auto refuse = [&](const std::string& why) {
     return bad("the tensor '" + entry.name + "' " + why);
   };
-  const auto printable = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; };
-  if (entry.name.size() > kMaxName ||
-      !std::all_of(entry.name.begin(), entry.name.end(), printable)) {
+  if (!is_safetensors_name(entry.name)) {
     return bad("a tensor name is longer than 512 bytes or has control characters");
   }
   const auto row =
@@ -199,7 +197,9 @@ Status check_contiguous(std::vector<HeaderEntry>& entries, std::size_t data_size
 Result<StateDict> read(const FileBytes& file) {
   ByteReader reader(file.bytes, "safetensors file");
   const auto header_size = TRY(reader.read<std::uint64_t>());
-  if (header_size > kMaxHeader) return bad("a header of " + std::to_string(header_size) + " bytes");
+  if (header_size > kMaxSafetensorsHeader) {
+    return bad("a header of " + std::to_string(header_size) + " bytes");
+  }
   auto entries = TRY(parse_header(TRY(reader.take_string(header_size))));
   const auto data = file.bytes.subspan(reader.offset());
   StateDict dict;
@@ -214,22 +214,6 @@ struct Index {
   std::map<std::string, std::string> shard_of;  // by tensor
   std::set<std::string> shards;
 };
-
-// A key that appears twice in one object: the parsed document would keep the last one silently.
-bool has_duplicate_keys(std::string_view text) {
-  std::vector<std::set<std::string>> open;
-  bool found = false;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key) {
-      found |= !open.back().insert(value.get<std::string>()).second;
-    }
-    return true;
-  };
-  const auto parsed = Json::parse(text.begin(), text.end(), watch, false);
-  return found || parsed.is_discarded();
-}
 
 Result<Index> read_index(const std::filesystem::path& path) {
   const auto where = path.string();
@@ -246,9 +230,7 @@ Result<Index> read_index(const std::filesystem::path& path) {
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     if (!shard.is_string()) return refuse("the shard of '" + tensor + "' is no file name");
     const auto name = shard.get<std::string>();
-    const bool plain =
-        name.find_first_of(std::string_view("/\\\0", 3)) == name.npos && !name.starts_with('.');
-    if (!plain || !name.ends_with(".safetensors")) {
+    if (!is_safetensors_file_name(name)) {
       return refuse("the shard '" + name + "' is not a plain .safetensors file name");
     }
     index.shard_of.emplace(tensor, name);
@@ -259,6 +241,23 @@ Result<Index> read_index(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+bool is_safetensors_name(std::string_view name) {
+  const auto printable = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; };
+  return name.size() <= kMaxName && name != kMetadata &&
+         std::all_of(name.begin(), name.end(), printable);
+}
+
+std::optional<std::string_view> safetensors_dtype(StorageFormat format) {
+  const auto row = std::find_if(kDTypes.begin(), kDTypes.end(),
+                                [&](const auto& r) { return r.format == format; });
+  return row == kDTypes.end() ? std::nullopt : std::optional(row->name);
+}
+
+bool is_safetensors_file_name(std::string_view name) {
+  return name.find_first_of(std::string_view("/\\\0", 3)) == name.npos &&
+         !name.starts_with('.') && name.ends_with(".safetensors");
+}
 
 Result<StateDict> read_safetensors(const FileBytes& file) {
   return located(read(file), file.where());
@@ -296,8 +295,8 @@ Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,
 
 bool looks_like_safetensors(std::span<const std::byte> bytes) {
   ByteReader reader(bytes, "safetensors file");
-  const auto size = reader.read<std::uint64_t>().value_or(kMaxHeader + 1);
-  return size >= 2 && size <= kMaxHeader && bytes.size() > kSizeField &&
+  const auto size = reader.read<std::uint64_t>().value_or(kMaxSafetensorsHeader + 1);
+  return size >= 2 && size <= kMaxSafetensorsHeader && bytes.size() > kSizeField &&
          bytes[kSizeField] == std::byte{'{'};
 }
 

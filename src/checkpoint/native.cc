@@ -1,0 +1,170 @@
+// Reader of oasr's own checkpoints.
+#include "checkpoint/native.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/containers.h"
+#include "checkpoint/native_config.h"
+#include "checkpoint/native_files.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/token_lines.h"
+
+namespace oasr {
+namespace {
+
+constexpr const char* kAgain = "download or copy the folder again, or convert the source again";
+constexpr std::size_t kVerifyBytes = std::size_t{32} << 20;  // resident at once while verifying
+
+Unexpected bad(std::string what, std::string where) {
+  return unexpected(ErrorCode::bad_checkpoint, std::move(what), std::move(where), kAgain);
+}
+
+std::string text_of(const FileBytes& file) {
+  return std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+}
+
+// The folder of a native checkpoint, given by itself or by one of its files.
+fs::path folder_of(const fs::path& path) {
+  const auto name = path.filename();
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  return name == kNativeConfig || name == kNativeWeights ? path.parent_path() : path;
+}
+
+// The text of a tokenizer that the file `name` holds; null if there is none.
+std::string* text_in(TokenizerSource& source, std::string_view name) {
+  for (const auto& row : kTokenizerTexts) {
+    if (row.name == name) return &(source.*row.text);
+  }
+  return nullptr;
+}
+
+// Only files of known names are opened, so that none lies outside the folder.
+Result<TokenizerSource> read_tokenizer(const NativeConfig& config, const OpenPart& open,
+                                       std::vector<fs::path>& files) {
+  TokenizerSource source{.kind = config.tokenizer_kind,
+                         .pattern = config.tokenizer_pattern,
+                         .origin = config.tokenizer_origin};
+  for (const auto& [name, checksum] : config.tokenizer_files) {
+    auto* text = text_in(source, name);
+    if (text == nullptr && name != kTokenLines) {
+      return bad("\"" + name + "\" is no file of a tokenizer", {});
+    }
+    const auto file = TRY(open(name));
+    files.push_back(file.path);
+    if (file.bytes.size() > kMaxTokenizerFile) return bad("is larger than 64 MiB", file.where());
+    if (crc32_of(file.bytes) != checksum) {
+      return bad("does not match its checksum in oasr_config.json", file.where());
+    }
+    if (text != nullptr) {
+      *text = text_of(file);
+    } else {
+      source.tokens = TRY(located(read_token_lines(text_of(file)), file.where()));
+    }
+  }
+  return source;
+}
+
+// The names of the file and of the table must be the same.
+Status check_names(const StateDict& dict, const Checksums& table) {
+  std::string missing, extra;
+  for (const auto& [name, checksum] : table) {
+    if (missing.empty() && !dict.tensors.contains(name)) missing = name;
+  }
+  for (const auto& [name, tensor] : dict.tensors) {
+    if (extra.empty() && !table.contains(name)) extra = name;
+  }
+  if (missing.empty() && extra.empty()) return {};
+  std::string what;
+  if (!missing.empty()) what = "lacks the tensor '" + missing + "' of oasr_config.json";
+  if (!extra.empty()) {
+    what += (what.empty() ? "holds the tensor '" : " and holds '") + extra +
+            "', which is not in oasr_config.json";
+  }
+  return bad(std::move(what), {});
+}
+
+// Walks the bytes of all tensors from the front of the file to its end; the pages of a mapped file
+// are let go on the way.
+Status check_checksums(const StateDict& dict, const Checksums& table) {
+  std::vector<std::pair<std::string, StoredTensor>> all(dict.tensors.begin(), dict.tensors.end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::less<>()(a.second.bytes.data(), b.second.bytes.data());
+  });
+  std::size_t resident = 0;
+  for (const auto& [name, tensor] : all) {
+    auto checksum = begin_tensor_checksum(tensor.format, tensor.shape);
+    for (auto left = tensor.bytes; !left.empty();) {
+      const auto part = left.first(std::min(left.size(), kVerifyBytes - resident));
+      checksum = crc32_of(part, checksum);
+      left = left.subspan(part.size());
+      resident += part.size();
+      if (resident < kVerifyBytes) continue;
+      dict.release_pages();
+      resident = 0;
+    }
+    const auto expected = table.find(name)->second;
+    if (checksum == expected) continue;
+    return bad("the tensor '" + name + "', " +
+                   std::string(enum_name(storage_format_names(), tensor.format)) + " " +
+                   tensor.shape.to_string() + ", has the checksum " + checksum_text(checksum) +
+                   ", not " + checksum_text(expected) + " as in oasr_config.json: it is corrupt",
+               {});
+  }
+  dict.release_pages();
+  return {};
+}
+
+Result<StateDict> read_tensors(const NativeConfig& config, const FileBytes& file) {
+  auto dict = TRY(read_safetensors(file));
+  TRY(check_names(dict, config.tensors));
+  TRY(check_checksums(dict, config.tensors));
+  return dict;
+}
+
+Result<FileBytes> open_part(const fs::path& folder, const std::string& name) {
+  const auto path = folder / name;
+  if (path_exists(path)) return FileBytes::map(path);
+  return unexpected(ErrorCode::not_found, "is missing", path.string(), kAgain);
+}
+
+}  // namespace
+
+int detect_native(const fs::path& path) {
+  const auto folder = folder_of(path);
+  const auto config = open_part(folder, kNativeConfig);
+  if (!config) return kNotThis;
+  const bool small = config->bytes.size() <= kMaxNativeConfig;
+  return small && names_native_format(text_of(*config)) ? kByContent : kByConfig;
+}
+
+Result<Checkpoint> read_native_parts(const OpenPart& open) {
+  const auto file = TRY(open(kNativeConfig));
+  if (file.bytes.size() > kMaxNativeConfig) return bad("is larger than 16 MiB", file.where());
+  auto config = TRY(located(parse_native_config(text_of(file)), file.where()));
+  Checkpoint checkpoint;
+  checkpoint.container = "native";
+  checkpoint.files.push_back(file.path);
+  const auto weights = TRY(open(config.tensor_file));
+  checkpoint.files.push_back(weights.path);
+  checkpoint.tokenizer = TRY(located(read_tokenizer(config, open, checkpoint.files), file.where()));
+  checkpoint.tensors = TRY(located(read_tensors(config, weights), weights.where()));
+  checkpoint.architecture = std::move(config.architecture);
+  checkpoint.source_container = std::move(config.source_container);
+  checkpoint.source_facts = std::move(config.source_facts);
+  checkpoint.documents = std::move(config.documents);
+  if (config.quantization) checkpoint.documents["quantization"] = std::move(*config.quantization);
+  checkpoint.notes = std::move(config.notes);
+  return checkpoint;
+}
+
+Result<Checkpoint> read_native(const fs::path& path) {
+  const auto folder = folder_of(path);
+  auto checkpoint =
+      TRY(read_native_parts([&](const std::string& name) { return open_part(folder, name); }));
+  checkpoint.path = path;
+  return checkpoint;
+}
+
+}  // namespace oasr
