@@ -14,7 +14,8 @@
 #include <functional>
 #include <vector>
 
-#include "int8_peaks.h"
+#include "int8_roofs.h"
+#include "kernels/peak/op.h"
 #include "kernels/quantize/norm.h"
 #include "kernels/scaled_mm/op.h"
 #include "kernels/testing.h"
@@ -52,18 +53,6 @@ Pair interleave(const std::function<void()>& first, const std::function<void()>&
     best.second = std::min(best.second, seconds_of(second));
   } while (seconds_now() < end);
   return best;
-}
-
-double peak(Isa isa, long rounds) {
-  switch (isa) {
-    case Isa::scalar: return 0;
-    case Isa::avx2: return bench::int8_peak_avx2(rounds);
-    case Isa::avx_vnni: return bench::int8_peak_avx_vnni(rounds);
-    case Isa::avx512: return 0;
-    case Isa::avx512_vnni: return bench::int8_peak_avx512_vnni(rounds);
-    case Isa::amx: return bench::int8_peak_amx(rounds / 16);
-  }
-  return 0;
 }
 
 std::vector<std::int8_t> some_int8(std::int64_t count) {
@@ -111,17 +100,15 @@ void many_rows(ThreadPool& pool, const ScaledMMLane& lane, std::int64_t m, std::
          (void)scaled_mm_dynamic(context, {.x = p.x.data(), .ldx = k, .m = m, .weight = &p.weight, .bias = p.bias.data()}, p.out()).row;
        }},
   };
+  const PeakLane& peak = peak_lane(PeakKind::int8, lane.isa);
   for (const Form& form : forms) {
     double operations = 0;
-    const Pair best = interleave([&] { operations = peak(lane.isa, 20'000); }, form.call);
+    const Pair best = interleave([&] { operations = peak.run(peak.rounds); }, form.call);
     const double rate = 2.0 * static_cast<double>(m * n * k) / best.second;
-    std::printf("%-12s %5ld x %5ld x %5ld  %-14s %9.1f us  %7.0f GOPS", std::string(lane.name).c_str(), m, n, k,
-                form.name, best.second * 1e6, rate * 1e-9);
-    if (operations > 0) {
-      const double roof = operations / best.first;
-      std::printf("  %5.1f %% of %.0f", 100 * rate / roof, roof * 1e-9);
-    }
-    std::printf("\n");
+    const double roof = operations / best.first;
+    std::printf("%-12s %5ld x %5ld x %5ld  %-14s %9.1f us  %7.0f GOPS  %5.1f %% of %.0f\n",
+                std::string(lane.name).c_str(), m, n, k, form.name, best.second * 1e6, rate * 1e-9,
+                100 * rate / roof, roof * 1e-9);
     if (lane.isa == Isa::scalar) break;
   }
 }
@@ -177,9 +164,12 @@ void quantize_rows(ThreadPool& pool, Isa isa, std::string_view name) {
 void run() {
   ThreadPool pool(1);
   for (const QuantizeLane& lane : runnable(quantize_lanes())) quantize_rows(pool, lane.isa, lane.name);
-  const Pair avx2 = interleave([] { bench::int8_peak_avx2(20'000); }, [] { bench::int8_peak_avx2_sign_split(20'000); });
-  std::printf("avx2, registers only: widened %.0f, sign split %.0f GOPS\n", bench::int8_peak_avx2(20'000) / avx2.first * 1e-9,
-              bench::int8_peak_avx2_sign_split(20'000) / avx2.second * 1e-9);
+  const PeakLane& peak = peak_lane(PeakKind::int8, Isa::avx2);
+  double widened = 0, split = 0;
+  const Pair avx2 = interleave([&] { widened = peak.run(20'000); },
+                               [&] { split = bench::int8_peak_avx2_sign_split(20'000); });
+  std::printf("avx2, registers only: widened %.0f, sign split %.0f GOPS\n", widened / avx2.first * 1e-9,
+              split / avx2.second * 1e-9);
   for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
     many_rows(pool, lane, 60, 512, 512);
     if (lane.isa == Isa::scalar) continue;

@@ -123,7 +123,11 @@ Result<Isa> selected_isa() {
 
 Result<int> thread_count(int requested) {
   std::string where = "threads";
-  if (requested <= 0) {
+  if (requested < 0) {
+    return unexpected(ErrorCode::invalid_argument, std::to_string(requested) + " is not a number of threads",
+                      where, "give 0 for what the cgroup quota allows, or more");
+  }
+  if (requested == 0) {
     const auto text = env("OASR_THREADS");
     if (!text) {
       const CpuInfo info = cpu_info();

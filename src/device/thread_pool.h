@@ -7,6 +7,7 @@
 #include <span>
 
 #include "device/cpu.h"
+#include "device/run_observer.h"
 
 namespace oasr {
 
@@ -56,6 +57,7 @@ class ThreadPool {
 struct ExecContext {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::scalar;
+  RunObserver* observer = nullptr;  // may be null
 };
 
 }  // namespace oasr

@@ -97,7 +97,13 @@ TEST(Int8Kernels, DoNotAllocateOnceReserved) {
                                                .multiplier = x.data(), .q = q.data(), .ldq = kWidth}));
         scaled_mm(context, args, out);
         EXPECT_FALSE(scaled_mm_quant(context, args, quantized));
-        EXPECT_FALSE(scaled_mm_dynamic(context, {.x = x.data(), .ldx = kWidth, .m = m, .weight = &weight}, out));
+        const DynamicScaledMMArgs dynamic{.x = x.data(), .ldx = kWidth, .m = m, .weight = &weight};
+        EXPECT_FALSE(scaled_mm_dynamic(context, dynamic, out));
+        EXPECT_FALSE(scaled_mm_dynamic(context, dynamic, quantized));
+        const StaticScaledMMArgs fixed{.x = x.data(), .ldx = kWidth, .m = m, .multiplier = x.data(),
+                                       .input_scale = scales.data(), .weight = &weight};
+        EXPECT_FALSE(scaled_mm_static(context, fixed, out));
+        EXPECT_FALSE(scaled_mm_static(context, fixed, quantized));
       }
       scaled_conv(context, {.x = q.data(), .width = kFrames, .stride_pixel = kWidth, .vertical = {},
                             .horizontal = {.taps = 3, .before = 1, .after = 1}, .x_scale = scales.data(), .weight = &conv},

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <span>
 #include <vector>
@@ -34,6 +35,13 @@ inline std::int64_t first_difference(std::span<const float> a, std::span<const f
     if (!same_bits(a[i], b[i])) return static_cast<std::int64_t>(i);
   }
   return -1;
+}
+
+// One of the activations.
+inline Activation some_activation(unsigned number) {
+  constexpr Activation kAll[] = {Activation::gelu, Activation::swish, Activation::relu, Activation::tanh,
+                                 Activation::none};
+  return kAll[number % std::size(kAll)];
 }
 
 // The rows of a lane table that this processor can run.

@@ -14,9 +14,11 @@ struct Plain {
   static float add(float a, float b) { return a + b; }
   static float sub(float a, float b) { return a - b; }
   static float mul(float a, float b) { return a * b; }
+  static float div(float a, float b) { return a / b; }
   static float fma(float a, float b, float c) { return std::fma(a, b, c); }
   static float min(float a, float b) { return a < b ? a : b; }
   static float max(float a, float b) { return a > b ? a : b; }
+  static float abs(float a) { return std::fabs(a); }
   static float add_exponent(float p, float t) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(t) << 23));
   }
@@ -31,5 +33,9 @@ struct Plain {
 float exp(float x) { return exp<Plain>(x); }
 
 float gelu(float x) { return gelu<Plain>(x); }
+
+float swish(float x) { return swish<Plain>(x); }
+
+float tanh(float x) { return tanh<Plain>(x); }
 
 }  // namespace oasr::exact

@@ -1,4 +1,5 @@
-// exp and GELU with the same bits on every lane: FMA-only polynomials, no libm.
+// exp, GELU, swish and tanh with the same bits on every lane: polynomials of FMA and IEEE operations, no
+// libm.
 //
 // These scalar functions are the definition. The kernels' vector twins instantiate the same
 // polynomials (exact_poly.h); contract tests hold them equal. Bounds: docs/numerics.md.
@@ -11,5 +12,12 @@ float exp(float x);
 
 // x Φ(x) = 0.5 x (1 + erf(x / √2)). gelu(+∞) = +∞, gelu(-∞) = +0. NaN stays NaN.
 float gelu(float x);
+
+// x / (1 + e⁻ˣ). +0 for x < -87.3, where the exact value is below 2⁻¹¹⁹ in size. swish(+∞) = +∞,
+// swish(-∞) = +0. NaN stays NaN.
+float swish(float x);
+
+// (e²ˣ - 1) / (e²ˣ + 1). tanh(±∞) = ±1, tanh(-0) = +0. NaN stays NaN.
+float tanh(float x);
 
 }  // namespace oasr::exact

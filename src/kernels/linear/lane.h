@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/linear/op.h"
+#include "kernels/simd/activate.h"
 #include "kernels/simd/several.h"
 #include "kernels/simd/tile.h"
-#include "tensor/exact_poly.h"
 
 namespace oasr::kernels {
 
@@ -143,12 +143,11 @@ class LinearLaneOf {
     for (std::int64_t r = 0; r < rows && args.bias != nullptr; ++r) {
       add_bias(args.bias + panel * kPanel, columns, sums + r * stride);
     }
-    if (args.activation == Activation::gelu) {
-      if (stride == kPanel) {
-        gelu(sums, rows * kPanel);  // one long loop: the constants stay in registers
-      } else {
-        for (std::int64_t r = 0; r < rows; ++r) gelu(sums + r * stride, kPanel);
-      }
+    using Group = Several<S, kVectors < 4 ? kVectors : 4>;  // divides a panel
+    if (stride == kPanel) {
+      Activate<Group>::run(args.activation, sums, rows * kPanel);  // one loop: the constants stay in registers
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r) Activate<Group>::run(args.activation, sums + r * stride, kPanel);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t m = m0 + r;
@@ -161,13 +160,6 @@ class LinearLaneOf {
   static void add_bias(const float* bias, std::int64_t columns, float* sum) {
     for (std::int64_t n = 0; n < columns; n += S::kWidth) {
       S::store(sum + n, S::add(S::load(sum + n), S::load_first(bias + n, count(columns - n))));
-    }
-  }
-
-  static void gelu(float* sums, std::int64_t count) {
-    using Group = Several<S, kVectors < 4 ? kVectors : 4>;  // divides a panel
-    for (std::int64_t n = 0; n < count; n += Group::kWidth) {
-      Group::store(sums + n, exact::gelu<Group>(Group::load(sums + n)));
     }
   }
 

@@ -17,13 +17,14 @@ struct Case {
       : m(m), n(n), k(k), x(random_floats(m * (k + 3), seed)),
         weight(pack_rows(random_floats(n * k, seed + 1), n, k, storage)),
         bias(random_floats(n, seed + 2)), residual(random_floats(m * (n + 1), seed + 3)),
-        y(static_cast<std::size_t>(m * (n + 5)), 77.0f), epilogue(epilogue) {}
+        y(static_cast<std::size_t>(m * (n + 5)), 77.0f), epilogue(epilogue),
+        activation(epilogue ? some_activation(seed / 2) : Activation::none) {}
 
   LinearArgs args() {
     LinearArgs a{.x = x.data(), .ldx = k + 3, .m = m, .weight = &weight, .y = y.data(), .ldy = n + 5};
+    a.activation = activation;
     if (epilogue) {
       a.bias = bias.data();
-      a.activation = Activation::gelu;
       a.residual = residual.data();
       a.ldr = n + 1;
     }
@@ -47,6 +48,7 @@ struct Case {
   PackedWeight weight;
   std::vector<float> bias, residual, y;
   bool epilogue;
+  Activation activation;
 };
 
 TEST(LinearLanes, EqualTheReferenceOnRaggedShapes) {

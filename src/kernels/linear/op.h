@@ -14,11 +14,10 @@
 
 #include "base/result.h"
 #include "device/thread_pool.h"
+#include "kernels/linear/activation.h"
 #include "tensor/tensor.h"
 
 namespace oasr::kernels {
-
-enum class Activation : std::uint8_t { none, gelu };  // gelu: the exact (erf) form of exact_math.h
 
 // A weight [N, K] in the layout of the kernels: panels of kPanel output channels, k-major.
 class PackedWeight {

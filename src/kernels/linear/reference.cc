@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "kernels/linear/op.h"
-#include "tensor/exact_math.h"
 
 namespace oasr::kernels {
 
@@ -17,7 +16,7 @@ void linear_reference(const LinearArgs& args) {
         value = std::fma(args.x[m * args.ldx + i], w[static_cast<std::size_t>(i)], value);
       }
       if (args.bias != nullptr) value += args.bias[n];
-      if (args.activation == Activation::gelu) value = exact::gelu(value);
+      value = activate(args.activation, value);
       if (args.residual != nullptr) value += args.residual[m * args.ldr + n];
       args.y[m * args.ldy + n] = value;
     }

@@ -6,9 +6,9 @@
 
 #include "kernels/quantize/lane.h"
 #include "kernels/scaled_mm/op.h"
+#include "kernels/simd/activate.h"
 #include "kernels/simd/several.h"
 #include "kernels/simd/tile.h"
-#include "tensor/exact_poly.h"
 
 namespace oasr::kernels {
 
@@ -18,6 +18,7 @@ class ScaledMMEpilogue {
   using V = typename S::V;
   using Steps = Int8Steps<S>;
   static constexpr std::int64_t kPanel = PackedInt8Weight::kPanel;
+  static constexpr std::int64_t kChunk = 6;  // rows that are activated at once
 
  public:
   static constexpr std::int64_t kMostPanels = 4;
@@ -52,44 +53,60 @@ class ScaledMMEpilogue {
         scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns,
               out_->y + (m + r) * out_->ldy + first);
       }
-    } else if (quant_ == nullptr) {
-      for (std::int64_t r = 0; r < count; ++r) row(sums + r * stride, m + r, first, columns);
     } else {
-      quant_rows(sums, stride, m, count, first, columns);
+      for (std::int64_t r = 0; r < count; r += kChunk) {
+        chunk(sums + r * stride, stride, m + r, count - r < kChunk ? count - r : kChunk, first, columns);
+      }
     }
   }
   NotFinite not_finite() const { return not_finite_; }
 
  private:
-  void row(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns) const {
-    alignas(64) float value[kMostPanels * kPanel];
-    activate(sums, m, first, columns, value);
-    const float* residual = out_->residual == nullptr ? nullptr : out_->residual + m * out_->ldr + first;
-    write(value, residual, columns, out_->y + m * out_->ldy + first);
+  static constexpr std::int64_t kColumns = kMostPanels * kPanel;
+
+  // Up to kChunk rows, so that the activation is one loop: a row alone is too few vectors to hide the
+  // latency of its polynomial.
+  void chunk(const std::int32_t* sums, std::int64_t stride, std::int64_t m, std::int64_t count,
+             std::int64_t first, std::int64_t columns) {
+    alignas(64) float values[kChunk * kColumns];
+    for (std::int64_t r = 0; r < count; ++r) {
+      scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns, values + r * kColumns);
+    }
+    activate(values, count, columns);
+    if (quant_ == nullptr) {
+      for (std::int64_t r = 0; r < count; ++r) {
+        const float* residual =
+            out_->residual == nullptr ? nullptr : out_->residual + (m + r) * out_->ldr + first;
+        write(values + r * kColumns, residual, columns, out_->y + (m + r) * out_->ldy + first);
+      }
+    } else {
+      round(values, m, count, first, columns);
+    }
   }
 
-  void quant_rows(const std::int32_t* sums, std::int64_t stride, std::int64_t m, std::int64_t count,
-                  std::int64_t first, std::int64_t columns) {
-    alignas(64) float value[kMostPanels * kPanel];
+  // Values after the last row and column may change, too.
+  void activate(float* values, std::int64_t count, std::int64_t columns) const {
+    using Group = Several<S, S::kRegisters >= 24 ? 6 : 4>;
+    using Row = Several<S, 4>;
+    static_assert(kChunk * kColumns % Group::kWidth == 0 && kColumns % Row::kWidth == 0);
+    if (count > 1 && columns == kColumns) {
+      return Activate<Group>::run(args_.activation, values, count * kColumns);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      Activate<Row>::run(args_.activation, values + r * kColumns, columns);
+    }
+  }
+
+  void round(const float* values, std::int64_t m, std::int64_t count, std::int64_t first,
+             std::int64_t columns) {
     const float* multiplier = quant_->multiplier + first;
-    std::int8_t* q = quant_->q + m * quant_->ldq + first;
-    V most = S::set(0.0f);
     for (std::int64_t r = 0; r < count; ++r) {
-      activate(sums + r * stride, m + r, first, columns, value);
-      most = Steps::round_row(value, multiplier, columns, q + r * quant_->ldq, most);
+      const float* value = values + r * kColumns;
+      std::int8_t* q = quant_->q + (m + r) * quant_->ldq + first;
+      if (Steps::finite(Steps::round_row(value, multiplier, columns, q, S::set(0.0f)))) continue;
+      Steps::zero_not_finite(value, columns, q);
+      not_finite_.merge({m + r});
     }
-    if (Steps::finite(most)) return;
-    for (std::int64_t r = 0; r < count; ++r) {
-      activate(sums + r * stride, m + r, first, columns, value);
-      if (!Steps::zero_not_finite(value, columns, q + r * quant_->ldq)) not_finite_.merge({m + r});
-    }
-  }
-
-  // act(a_scale · (w_scale · sum) + bias)
-  void activate(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns,
-                float* value) const {
-    scale(sums, args_.a_scale.of_row(m), first, columns, value);
-    if (args_.activation == Activation::gelu) gelu(value, columns);
   }
 
   // a_scale · (w_scale · sum) + bias. Scales are padded to whole panels, the bias is not.
@@ -110,13 +127,6 @@ class ScaledMMEpilogue {
       S::store(to + n, S::add(value(n), S::load(bias + n)));
     }
     if (n < columns) S::store(to + n, S::add(value(n), S::load_first(bias + n, Steps::count(columns - n))));
-  }
-
-  static void gelu(float* value, std::int64_t columns) {
-    using Group = Several<S, S::kRegisters >= 24 ? 4 : 2>;
-    for (std::int64_t n = 0; n < columns; n += Group::kWidth) {
-      Group::store(value + n, exact::gelu<Group>(Group::load(value + n)));
-    }
   }
 
   static void write(const float* value, const float* residual, std::int64_t columns, float* y) {

@@ -33,9 +33,10 @@ void scaled_mm(ExecContext& context, const ScaledMMArgs& args, const FloatOutput
 // a residual, then quantize_static(). out.q must not overlap a.
 NotFinite scaled_mm_quant(ExecContext& context, const ScaledMMArgs& args, const Int8Output& out);
 
-// Quantizes x per token in the same loop and multiplies: bit-identical to quantize_per_token(),
-// then scaled_mm(), in one parallel_for, and the int8 rows are never seen. For a layer that nobody
-// shares its input with.
+// Quantizes x per token in the same loop and multiplies: bit-identical to quantize_per_token(), then
+// scaled_mm() or scaled_mm_quant(), in one parallel_for, and the int8 rows are never seen. For a layer
+// that nobody shares its input with. Reports the lowest row that either of the two reports. The output
+// must not overlap x.
 struct DynamicScaledMMArgs {
   const float* x = nullptr;           // [M, K], row stride ldx
   std::int64_t ldx = 0;
@@ -47,6 +48,24 @@ struct DynamicScaledMMArgs {
 };
 NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
                             const FloatOutput& out);
+NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
+                            const Int8Output& out);
+
+// The same with one calibrated scale: bit-identical to quantize_static(), then scaled_mm() or
+// scaled_mm_quant(). Rows of x may overlap: a 1-D convolution over rows [time, C] is this product with
+// ldx = stride · C and K = taps · C.
+struct StaticScaledMMArgs {
+  const float* x = nullptr;            // [M, K], row stride ldx
+  std::int64_t ldx = 0;
+  std::int64_t m = 0;
+  const float* multiplier = nullptr;   // [K], of static_multiplier()
+  const float* input_scale = nullptr;  // [1]
+  const PackedInt8Weight* weight = nullptr;
+  const float* bias = nullptr;         // [N] or null
+  Activation activation = Activation::none;
+};
+NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out);
+NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out);
 
 // Reserves the scratch memory of every thread for weights of up to k columns.
 void scaled_mm_reserve(ExecContext& context, std::int64_t k);
@@ -67,8 +86,12 @@ std::span<const ScaledMMLane> scaled_mm_lanes();
 const ScaledMMLane& scaled_mm_lane(Isa isa);
 std::size_t scaled_mm_scratch(std::int64_t rows, std::int64_t k);
 
-// The definitions: plain loops, single thread.
+// The definitions: plain loops, single thread. They allocate.
 void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out);
 NotFinite scaled_mm_quant_reference(const ScaledMMArgs& args, const Int8Output& out);
+NotFinite scaled_mm_dynamic_reference(const DynamicScaledMMArgs& args, const FloatOutput& out);
+NotFinite scaled_mm_dynamic_reference(const DynamicScaledMMArgs& args, const Int8Output& out);
+NotFinite scaled_mm_static_reference(const StaticScaledMMArgs& args, const FloatOutput& out);
+NotFinite scaled_mm_static_reference(const StaticScaledMMArgs& args, const Int8Output& out);
 
 }  // namespace oasr::kernels

@@ -1,7 +1,6 @@
 #include <vector>
 
 #include "kernels/scaled_mm/op.h"
-#include "tensor/exact_math.h"
 
 namespace oasr::kernels {
 namespace {
@@ -19,10 +18,46 @@ void for_each_value(const ScaledMMArgs& args, Write write) {
       float value = args.weight->scale()[n] * static_cast<float>(acc);
       value = args.a_scale.of_row(m) * value;
       if (args.bias != nullptr) value = value + args.bias[n];
-      if (args.activation == Activation::gelu) value = exact::gelu(value);
-      write(m, n, value);
+      write(m, n, activate(args.activation, value));
     }
   }
+}
+
+// One name for both outputs.
+NotFinite reference(const ScaledMMArgs& args, const FloatOutput& out) {
+  scaled_mm_reference(args, out);
+  return {};
+}
+NotFinite reference(const ScaledMMArgs& args, const Int8Output& out) {
+  return scaled_mm_quant_reference(args, out);
+}
+
+template <class Output>
+NotFinite reference(const DynamicScaledMMArgs& args, const Output& out) {
+  const std::int64_t k = args.weight->k();
+  std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
+  std::vector<float> scale(static_cast<std::size_t>(args.m));
+  NotFinite found = quantize_per_token_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
+                                                  .smooth_inv = args.smooth_inv, .q = q.data(),
+                                                  .ldq = k, .scale = scale.data()});
+  const ScaledMMArgs product{.a = q.data(), .lda = k, .a_scale = ActivationScale::per_token(scale.data()),
+                             .m = args.m, .weight = args.weight, .bias = args.bias,
+                             .activation = args.activation};
+  found.merge(reference(product, out));
+  return found;
+}
+
+template <class Output>
+NotFinite reference(const StaticScaledMMArgs& args, const Output& out) {
+  const std::int64_t k = args.weight->k();
+  std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
+  NotFinite found = quantize_static_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
+                                               .multiplier = args.multiplier, .q = q.data(), .ldq = k});
+  const ScaledMMArgs product{.a = q.data(), .lda = k,
+                             .a_scale = ActivationScale::per_tensor(args.input_scale), .m = args.m,
+                             .weight = args.weight, .bias = args.bias, .activation = args.activation};
+  found.merge(reference(product, out));
+  return found;
 }
 
 }  // namespace
@@ -40,6 +75,20 @@ NotFinite scaled_mm_quant_reference(const ScaledMMArgs& args, const Int8Output& 
   scaled_mm_reference(args, {.y = values.data(), .ldy = n});
   return quantize_static_reference({.x = values.data(), .ldx = n, .m = args.m, .k = n,
                                     .multiplier = out.multiplier, .q = out.q, .ldq = out.ldq});
+}
+
+NotFinite scaled_mm_dynamic_reference(const DynamicScaledMMArgs& args, const FloatOutput& out) {
+  return reference(args, out);
+}
+NotFinite scaled_mm_dynamic_reference(const DynamicScaledMMArgs& args, const Int8Output& out) {
+  return reference(args, out);
+}
+
+NotFinite scaled_mm_static_reference(const StaticScaledMMArgs& args, const FloatOutput& out) {
+  return reference(args, out);
+}
+NotFinite scaled_mm_static_reference(const StaticScaledMMArgs& args, const Int8Output& out) {
+  return reference(args, out);
 }
 
 }  // namespace oasr::kernels

@@ -55,6 +55,47 @@ NotFinite multiply(ExecContext& context, const ScaledMMArgs& args, const Output&
                          });
 }
 
+// Multiplies int8 rows that exist only in scratch memory: quantize(m0, count, scratch, scale) makes those
+// of a block from m0 on, sets their scale and reports from row 0 = m0.
+template <class Output, class Quantize>
+NotFinite quantize_and_multiply(ExecContext& context, const ScaledMMArgs& args, const Output& out,
+                                Quantize quantize) {
+  return multiply_blocks(
+      context, args, out, true,
+      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ScaledMMArgs& block) {
+        block.a = scratch.a;
+        block.lda = scratch.lda;
+        return quantize(m0, count, scratch, block.a_scale);
+      });
+}
+
+template <class Output>
+NotFinite multiply(ExecContext& context, const DynamicScaledMMArgs& args, const Output& out) {
+  const auto quantize = quantize_lane(context.isa).per_token;
+  return quantize_and_multiply(
+      context, {.m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation}, out,
+      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
+        scale = ActivationScale::per_token(scratch.scale);
+        return quantize({.x = args.x + m0 * args.ldx, .ldx = args.ldx, .m = count, .k = args.weight->k(),
+                         .smooth_inv = args.smooth_inv, .q = scratch.a, .ldq = scratch.lda,
+                         .scale = scratch.scale},
+                        0, count);
+      });
+}
+
+template <class Output>
+NotFinite multiply(ExecContext& context, const StaticScaledMMArgs& args, const Output& out) {
+  const auto quantize = quantize_lane(context.isa).fixed;
+  return quantize_and_multiply(
+      context, {.m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation}, out,
+      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
+        scale = ActivationScale::per_tensor(args.input_scale);
+        return quantize({.x = args.x + m0 * args.ldx, .ldx = args.ldx, .m = count, .k = args.weight->k(),
+                         .multiplier = args.multiplier, .q = scratch.a, .ldq = scratch.lda},
+                        0, count);
+      });
+}
+
 }  // namespace
 
 void scaled_mm(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out) {
@@ -67,21 +108,18 @@ NotFinite scaled_mm_quant(ExecContext& context, const ScaledMMArgs& args, const 
 
 NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
                             const FloatOutput& out) {
-  const auto quantize = quantize_lane(context.isa).per_token;
-  const std::int64_t k = args.weight->k();
-  const ScaledMMArgs product{.m = args.m, .weight = args.weight, .bias = args.bias,
-                             .activation = args.activation};
-  return multiply_blocks(
-      context, product, out, true,
-      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ScaledMMArgs& block) {
-        block.a = scratch.a;
-        block.lda = scratch.lda;
-        block.a_scale = ActivationScale::per_token(scratch.scale);
-        return quantize({.x = args.x + m0 * args.ldx, .ldx = args.ldx, .m = count, .k = k,
-                         .smooth_inv = args.smooth_inv, .q = scratch.a, .ldq = scratch.lda,
-                         .scale = scratch.scale},
-                        0, count);
-      });
+  return multiply(context, args, out);
+}
+NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
+                            const Int8Output& out) {
+  return multiply(context, args, out);
+}
+
+NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out) {
+  return multiply(context, args, out);
+}
+NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out) {
+  return multiply(context, args, out);
 }
 
 }  // namespace oasr::kernels

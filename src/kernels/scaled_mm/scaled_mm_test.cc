@@ -3,8 +3,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "kernels/scaled_mm/backend.h"
-#include "kernels/scaled_mm/op.h"
+#include "kernels/scaled_mm/implementation.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
@@ -34,14 +33,15 @@ struct Case {
       : m(m), n(n), k(k), a(random_int8(m * (k + 3), seed)), a_scale(random_scales(m, seed + 1)),
         weight(PackedInt8Weight::pack(n, k, random_int8(n * k, seed + 2), random_scales(n, seed + 3))),
         bias(random_floats(n, seed + 4)), residual(random_floats(m * (n + 1), seed + 5)),
-        multiplier(random_floats(n, seed + 6, 20.0f)), with_bias(seed % 3 != 0), with_gelu(seed % 2 == 0),
+        multiplier(random_floats(n, seed + 6, 20.0f)), with_bias(seed % 3 != 0),
+        activation(seed % 2 == 0 ? some_activation(seed / 2) : Activation::none),
         with_residual(seed % 4 < 2), per_token(seed % 5 != 0) {}
 
   ScaledMMArgs args() const {
     return {.a = a.data(), .lda = k + 3,
             .a_scale = per_token ? ActivationScale::per_token(a_scale.data()) : ActivationScale::per_tensor(a_scale.data()),
             .m = m, .weight = &weight, .bias = with_bias ? bias.data() : nullptr,
-            .activation = with_gelu ? Activation::gelu : Activation::none};
+            .activation = activation};
   }
   FloatOutput to(std::vector<float>& y) const {
     y.assign(size(m * (n + 5)), 77.0f);
@@ -82,7 +82,9 @@ struct Case {
   std::vector<float> a_scale;
   PackedInt8Weight weight;
   std::vector<float> bias, residual, multiplier;
-  bool with_bias, with_gelu, with_residual, per_token;
+  bool with_bias;
+  Activation activation;
+  bool with_residual, per_token;
 };
 
 TEST(ScaledMMLanes, EqualTheReferenceForEveryK) {
@@ -244,36 +246,150 @@ TEST(ScaledMMQuant, EqualsTheUnfusedPairAndReportsTheFirstRow) {
   }
 }
 
-TEST(ScaledMMDynamic, EqualsTheUnfusedPairAndReportsTheFirstRow) {
+// A product that quantizes its own input, [M, K] with row stride ldx, beside the two calls that it
+// stands for. Values of x in `odd` are not finite.
+struct QuantizingCase {
+  QuantizingCase(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ldx, unsigned seed,
+                 std::initializer_list<std::int64_t> odd = {})
+      : product(m, n, k, seed), ldx(ldx), x(random_floats((m - 1) * ldx + k, seed + 7, 2.0f)),
+        smooth_inv(random_floats(k, seed + 8)), multiplier(static_multiplier(smooth_inv, input_scale, k)),
+        smooth(seed % 2 == 1) {
+    for (const std::int64_t i : odd) x[size(i)] = i % 2 == 0 ? kInf : std::nanf("");
+  }
+
+  DynamicScaledMMArgs dynamic() const {
+    return {.x = x.data(), .ldx = ldx, .m = product.m, .smooth_inv = smooth ? smooth_inv.data() : nullptr,
+            .weight = &product.weight, .bias = product.args().bias, .activation = product.args().activation};
+  }
+  StaticScaledMMArgs fixed() const {
+    return {.x = x.data(), .ldx = ldx, .m = product.m, .multiplier = multiplier.data(),
+            .input_scale = &input_scale, .weight = &product.weight, .bias = product.args().bias,
+            .activation = product.args().activation};
+  }
+
+  // The unfused pair; returns the lower of the rows that the two report.
+  template <class Output>
+  NotFinite pair(ExecContext& context, bool dynamically, const Output& out) const {
+    const std::int64_t m = product.m, k = product.k;
+    std::vector<std::int8_t> q(size(m * k));
+    std::vector<float> scale(size(m));
+    ScaledMMArgs args = product.args();
+    args.a = q.data();
+    args.lda = k;
+    NotFinite found;
+    if (dynamically) {
+      args.a_scale = ActivationScale::per_token(scale.data());
+      found = quantize_per_token(context, {.x = x.data(), .ldx = ldx, .m = m, .k = k,
+                                           .smooth_inv = dynamic().smooth_inv, .q = q.data(), .ldq = k, .scale = scale.data()});
+    } else {
+      args.a_scale = ActivationScale::per_tensor(&input_scale);
+      found = quantize_static(context, {.x = x.data(), .ldx = ldx, .m = m, .k = k,
+                                        .multiplier = multiplier.data(), .q = q.data(), .ldq = k});
+    }
+    if constexpr (std::is_same_v<Output, Int8Output>) {
+      found.merge(scaled_mm_quant(context, args, out));
+    } else {
+      scaled_mm(context, args, out);
+    }
+    return found;
+  }
+
+  // Both ways to quantize and both outputs; `row` is the one that is reported. The references on request.
+  void expect_pairs_equal(ExecContext& context, const std::string& what, std::int64_t row,
+                          bool references = false) const {
+    const auto check = [&](bool dynamically, auto call, const char* form) {
+      expect_pair_equal(context, dynamically, call, what + form, row);
+    };
+    check(true, [&](const auto& out) { return scaled_mm_dynamic(context, dynamic(), out); }, " dynamic");
+    check(false, [&](const auto& out) { return scaled_mm_static(context, fixed(), out); }, " static");
+    if (!references) return;
+    check(true, [&](const auto& out) { return scaled_mm_dynamic_reference(dynamic(), out); }, " reference");
+    check(false, [&](const auto& out) { return scaled_mm_static_reference(fixed(), out); }, " reference");
+  }
+
+  template <class Call>
+  void expect_pair_equal(ExecContext& context, bool dynamically, Call call, const std::string& what,
+                         std::int64_t row) const {
+    std::vector<float> expected, y;
+    std::vector<std::int8_t> expected_q, q;
+    EXPECT_EQ(pair(context, dynamically, product.to(expected)).row, row) << what;
+    EXPECT_EQ(call(product.to(y)).row, row) << what;
+    EXPECT_EQ(first_difference(y, expected), -1) << what;
+    EXPECT_EQ(pair(context, dynamically, product.to(expected_q)).row, row) << what;
+    EXPECT_EQ(call(product.to(q)).row, row) << what;
+    EXPECT_EQ(q, expected_q) << what;
+  }
+
+  static constexpr float input_scale = 0.03f;
+  Case product;
+  std::int64_t ldx;
+  std::vector<float> x, smooth_inv, multiplier;
+  bool smooth;
+};
+
+TEST(ScaledMMOfFloats, EqualsTheUnfusedPairOnEveryLane) {
+  // The last two rows overlap: convolutions of three taps, stride 1 and 2.
+  const std::tuple<int, int, int, int> shapes[] = {
+      {1, 200, 130, 133}, {2, 67, 1, 1}, {4, 33, 67, 70}, {5, 16, 64, 64}, {17, 5, 31, 40}, {33, 80, 5, 9},
+      {130, 200, 130, 140}, {300, 96, 70, 70}, {50, 512, 512, 512}, {97, 130, 1100, 1103}, {61, 48, 240, 80},
+      {43, 67, 96, 64}};
+  for (const int threads : {1, 2, 3, 16}) {
+    ThreadPool pool(threads);
+    for (const auto& [m, n, k, ldx] : shapes) {
+      const QuantizingCase test(m, n, k, ldx, static_cast<unsigned>(m + n + k));
+      for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
+        if (lane.isa == Isa::scalar && threads > 2) continue;
+        ExecContext context{&pool, lane.isa};
+        const std::string what = std::string(lane.name) + " m " + std::to_string(m) + " n " +
+                                 std::to_string(n) + " k " + std::to_string(k) + " threads " +
+                                 std::to_string(threads);
+        test.expect_pairs_equal(context, what, -1, threads == 1 && lane.isa == Isa::scalar);
+      }
+    }
+  }
+}
+
+TEST(ScaledMMOfFloats, ReportsTheFirstRowThatIsNotFinite) {
+  struct Odd {
+    std::int64_t m, k, ldx;
+    std::initializer_list<std::int64_t> at;
+    std::int64_t row;
+  };
+  const Odd cases[] = {{1, 20, 20, {19}, 0},
+                       {130, 70, 80, {111 * 80 + 7, 120 * 80}, 111},
+                       {300, 300, 301, {299 * 301, 288 * 301 + 299}, 288},
+                       // In a gap between rows: nobody reads it.
+                       {9, 30, 40, {3 * 40 + 35}, -1},
+                       // Rows that overlap: the value is of rows 6, 7 and 8.
+                       {40, 48, 16, {8 * 16 + 1}, 6}};
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
-    for (const std::int64_t m : {1, 4, 130}) {
-      for (const bool smooth : {false, true}) {
-        Case test(m, 200, 130, 8);
-        auto x = random_floats(m * 140, 3, 2.0f);
-        const auto smooth_inv = random_floats(130, 4);
-        if (m > 100) x[111 * 140 + 7] = kInf;
+    for (const Odd& odd : cases) {
+      for (const unsigned seed : {1u, 2u, 9u, 12u}) {
+        const QuantizingCase test(odd.m, 72, odd.k, odd.ldx, seed, odd.at);
         for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
           ExecContext context{&pool, lane.isa};
-          std::vector<float> fused, pair;
-          const NotFinite found = scaled_mm_dynamic(
-              context, {.x = x.data(), .ldx = 140, .m = m, .smooth_inv = smooth ? smooth_inv.data() : nullptr,
-                        .weight = &test.weight, .bias = test.bias.data(), .activation = Activation::gelu},
-              test.to(fused));
-          std::vector<std::int8_t> q(size(m * 130));
-          std::vector<float> scale(size(m));
-          const NotFinite expected = quantize_per_token(
-              context, {.x = x.data(), .ldx = 140, .m = m, .k = 130, .smooth_inv = smooth ? smooth_inv.data() : nullptr,
-                        .q = q.data(), .ldq = 130, .scale = scale.data()});
-          scaled_mm(context, {.a = q.data(), .lda = 130, .a_scale = ActivationScale::per_token(scale.data()), .m = m,
-                              .weight = &test.weight, .bias = test.bias.data(), .activation = Activation::gelu},
-                    test.to(pair));
-          EXPECT_EQ(first_difference(fused, pair), -1) << lane.name;
-          EXPECT_EQ(found.row, expected.row) << lane.name;
-          EXPECT_EQ(found.row, m > 100 ? 111 : -1);
+          test.expect_pairs_equal(context, std::string(lane.name) + " m " + std::to_string(odd.m), odd.row,
+                                  threads == 1 && lane.isa == Isa::scalar);
         }
       }
     }
+  }
+}
+
+TEST(ScaledMMOfFloats, ReportsAnOutputThatIsNotFiniteWhereTheInputIs) {
+  ThreadPool pool(2);
+  for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
+    ExecContext context{&pool, lane.isa};
+    QuantizingCase test(20, 40, 30, 30, 1, {17 * 30});
+    test.product.with_bias = true;
+    test.product.bias[3] = kInf;
+    std::vector<std::int8_t> q;
+    EXPECT_EQ(scaled_mm_static(context, test.fixed(), test.product.to(q)).row, 0) << lane.name;
+    EXPECT_EQ(scaled_mm_dynamic(context, test.dynamic(), test.product.to(q)).row, 0) << lane.name;
+    std::vector<float> y;
+    EXPECT_EQ(scaled_mm_static(context, test.fixed(), test.product.to(y)).row, 17) << lane.name;
+    EXPECT_EQ(scaled_mm_dynamic(context, test.dynamic(), test.product.to(y)).row, 17) << lane.name;
   }
 }
 
@@ -296,6 +412,53 @@ TEST(ScaledMMBackend, FollowsTheVariableAndRefusesOtherDevicesByName) {
   setenv(variable, "fast", 1);
   EXPECT_EQ(selected_scaled_mm_backend().error().code, ErrorCode::invalid_argument);
   unsetenv(variable);
+}
+
+TEST(ScaledMMImplementations, GiveTheSameBitsFromEveryFunction) {
+  ThreadPool pool(2);
+  for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
+    for (const auto& [m, n, k, ldx] : {std::tuple{7, 67, 130, 133}, {50, 40, 96, 32}}) {
+      const QuantizingCase test(m, n, k, ldx, 8);
+      std::vector<std::vector<float>> floats;
+      std::vector<std::vector<std::int8_t>> bytes;
+      for (const ScaledMMBackend backend : {ScaledMMBackend::native, ScaledMMBackend::reference}) {
+        const ScaledMMImplementation& row = scaled_mm_implementation(backend);
+        ASSERT_EQ(row.backend, backend);
+        // Without threads only the reference runs.
+        ExecContext context{backend == ScaledMMBackend::native ? &pool : nullptr, lane.isa};
+        std::vector<float> y[3];
+        std::vector<std::int8_t> q[3];
+        row.reserve(context, k);
+        row.mm(context, test.product.args(), test.product.to(y[0]));
+        EXPECT_FALSE(row.dynamic(context, test.dynamic(), test.product.to(y[1])));
+        EXPECT_FALSE(row.fixed(context, test.fixed(), test.product.to(y[2])));
+        EXPECT_FALSE(row.mm_quant(context, test.product.args(), test.product.to(q[0])));
+        EXPECT_FALSE(row.dynamic_quant(context, test.dynamic(), test.product.to(q[1])));
+        EXPECT_FALSE(row.fixed_quant(context, test.fixed(), test.product.to(q[2])));
+        for (int form = 0; form < 3; ++form) {
+          floats.push_back(y[form]);
+          bytes.push_back(q[form]);
+        }
+      }
+      for (std::size_t form = 0; form < 3; ++form) {
+        EXPECT_EQ(first_difference(floats[form], floats[form + 3]), -1) << lane.name << " form " << form;
+        EXPECT_EQ(bytes[form], bytes[form + 3]) << lane.name << " form " << form;
+        EXPECT_NE(bytes[form], bytes[(form + 1) % 3]) << "the forms differ, so each function was its own";
+      }
+    }
+  }
+}
+
+TEST(ScaledMMImplementations, AreNamedAfterTheLaneThatRuns) {
+  const auto& native = scaled_mm_implementation(ScaledMMBackend::native);
+  const auto& reference = scaled_mm_implementation(ScaledMMBackend::reference);
+  const bool x86 = scaled_mm_lanes().size() > 1;
+  for (const auto& [isa, lane] : {std::pair{Isa::scalar, "scalar"}, {Isa::avx2, "avx2"},
+                                  {Isa::avx512, "avx2"}, {Isa::avx512_vnni, "avx512_vnni"}, {Isa::amx, "amx"}}) {
+    EXPECT_EQ(implementation_name(native, isa), std::string("scaled_mm ") + (x86 ? lane : "scalar"));
+    EXPECT_EQ(implementation_name(reference, isa), "scaled_mm reference");
+  }
+  EXPECT_EQ(scaled_mm_implementations().size(), scaled_mm_backend_names().size());
 }
 
 TEST(PackedInt8Weight, ReturnsItsRowsAndSums) {

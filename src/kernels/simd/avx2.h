@@ -36,7 +36,10 @@ struct Simd {
   }
   // The first n elements, 0 <= n <= kWidth; the others read as zero.
   static V load_first(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
-  static void store_first(float* p, V v, int n) { _mm256_maskstore_ps(p, first(n), v); }
+  static void store_first(float* p, V v, int n) {
+    if (n == kWidth) return store(p, v);  // masked stores cost some percent of a product
+    _mm256_maskstore_ps(p, first(n), v);
+  }
   static V keep_first(V v, int n) { return _mm256_and_ps(v, _mm256_castsi256_ps(first(n))); }
   static V fill_after_first(V v, int n, float other) {
     return _mm256_blendv_ps(_mm256_set1_ps(other), v, _mm256_castsi256_ps(first(n)));
@@ -49,6 +52,7 @@ struct Simd {
   static V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
   static V min(V a, V b) { return _mm256_min_ps(a, b); }
   static V max(V a, V b) { return _mm256_max_ps(a, b); }
+  static V abs(V a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
   static V add_exponent(V p, V t) {
     const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), n));

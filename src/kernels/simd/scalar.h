@@ -68,6 +68,7 @@ struct Simd {
   }
   static V min(V a, V b) { return each([&](int i) { return a.at[i] < b.at[i] ? a.at[i] : b.at[i]; }); }
   static V max(V a, V b) { return each([&](int i) { return a.at[i] > b.at[i] ? a.at[i] : b.at[i]; }); }
+  static V abs(V a) { return each([&](int i) { return __builtin_fabsf(a.at[i]); }); }
   static V add_exponent(V p, V t) {
     return each([&](int i) {
       std::uint32_t bits = 0, exponent = 0;

@@ -1,8 +1,8 @@
 #include <immintrin.h>
 
-#include "int8_peaks.h"
+#include "kernels/peak/lanes.h"
 
-namespace oasr::bench {
+namespace oasr::kernels {
 
 double int8_peak_avx_vnni(long rounds) {
   constexpr int kChains = 12;
@@ -15,4 +15,4 @@ double int8_peak_avx_vnni(long rounds) {
   return 2.0 * 32 * kChains * static_cast<double>(rounds);
 }
 
-}  // namespace oasr::bench
+}  // namespace oasr::kernels

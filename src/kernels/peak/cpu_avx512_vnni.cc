@@ -1,8 +1,8 @@
 #include <immintrin.h>
 
-#include "int8_peaks.h"
+#include "kernels/peak/lanes.h"
 
-namespace oasr::bench {
+namespace oasr::kernels {
 
 double int8_peak_avx512_vnni(long rounds) {
   constexpr int kChains = 24;
@@ -15,13 +15,4 @@ double int8_peak_avx512_vnni(long rounds) {
   return 2.0 * 64 * kChains * static_cast<double>(rounds);
 }
 
-void read_all_avx512(const std::byte* data, std::size_t bytes) {
-  __m512i all[4] = {};
-  for (std::size_t i = 0; i + 256 <= bytes; i += 256) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) all[v] = _mm512_or_si512(all[v], _mm512_load_si512(data + i + 64 * v));
-  }
-  for (auto& v : all) asm volatile("" : "+v"(v));
-}
-
-}  // namespace oasr::bench
+}  // namespace oasr::kernels

@@ -1,10 +1,10 @@
-#include "int8_peaks.h"
+#include "kernels/peak/lanes.h"
 #include "kernels/scaled_mm/tiles_amx.h"
 
-namespace oasr::bench {
+namespace oasr::kernels {
 
 double int8_peak_amx(long rounds) {
-  using kernels::amx::Tiles;
+  using amx::Tiles;
   const Tiles hold;
   Tiles::zero<4>();
   Tiles::zero<5>();
@@ -19,4 +19,4 @@ double int8_peak_amx(long rounds) {
   return 2.0 * 16 * 16 * 64 * 4 * static_cast<double>(rounds);
 }
 
-}  // namespace oasr::bench
+}  // namespace oasr::kernels

@@ -1,0 +1,36 @@
+// The int8 products as a set of functions for each backend, so that a layer binds once to a row of the
+// table and calls what is stored there.
+//
+// Both rows keep the contracts of op.h and give the same bits. native runs the lane of context.isa on
+// context.pool and allocates nothing after reserve(). reference runs the definitions: slow, on the
+// calling thread, and it allocates in every call.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "kernels/scaled_mm/backend.h"
+#include "kernels/scaled_mm/op.h"
+
+namespace oasr::kernels {
+
+struct ScaledMMImplementation {
+  ScaledMMBackend backend;
+  // Rows that are int8 already.
+  void (*mm)(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out);
+  NotFinite (*mm_quant)(ExecContext& context, const ScaledMMArgs& args, const Int8Output& out);
+  // Rows of floats, quantized per token.
+  NotFinite (*dynamic)(ExecContext& context, const DynamicScaledMMArgs& args, const FloatOutput& out);
+  NotFinite (*dynamic_quant)(ExecContext& context, const DynamicScaledMMArgs& args, const Int8Output& out);
+  // Rows of floats, quantized with one calibrated scale.
+  NotFinite (*fixed)(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out);
+  NotFinite (*fixed_quant)(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out);
+  void (*reserve)(ExecContext& context, std::int64_t k);
+};
+std::span<const ScaledMMImplementation> scaled_mm_implementations();
+const ScaledMMImplementation& scaled_mm_implementation(ScaledMMBackend backend);
+
+// What a row runs where `isa` is chosen, for reports: "scaled_mm avx512_vnni", "scaled_mm reference".
+std::string implementation_name(const ScaledMMImplementation& implementation, Isa isa);
+
+}  // namespace oasr::kernels
