@@ -1,0 +1,79 @@
+#include "quant/methods/float_linear.h"
+
+#include <cstring>
+
+namespace oasr::quant {
+namespace {
+
+StorageFormat format_of(DType dtype) {
+  if (dtype == DType::f16) return StorageFormat::f16;
+  if (dtype == DType::bf16) return StorageFormat::bf16;
+  return StorageFormat::f32;
+}
+
+// Exact: the values came from this dtype.
+void narrow(std::span<const float> values, DType dtype, std::span<std::byte> out) {
+  if (dtype == DType::f32) {
+    std::memcpy(out.data(), values.data(), values.size_bytes());
+    return;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t bits =
+        dtype == DType::f16 ? to_half(values[i]).bits : to_bfloat16(values[i]).bits;
+    std::memcpy(out.data() + 2 * i, &bits, 2);
+  }
+}
+
+}  // namespace
+
+TensorSource weight_source(const std::string& name, const kernels::PackedWeight& weight) {
+  return {.name = name,
+          .format = format_of(weight.storage()),
+          .shape = {weight.n(), weight.k()},
+          .row = [&weight, values = std::vector<float>(static_cast<std::size_t>(weight.k()))](
+                     std::int64_t row, std::span<std::byte> out) mutable {
+            weight.unpack_row(row, values);
+            narrow(values, weight.storage(), out);
+          }};
+}
+
+FloatLinear::FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight,
+                         std::vector<float> bias, kernels::Activation activation)
+    : weight_(std::move(weight)), bias_(std::move(bias)), activation_(activation) {
+  CHECK(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == weight_->n(),
+        "a bias of another size than the output");
+}
+
+MethodInfo FloatLinear::info(Isa isa) const {
+  return {.scheme = {},
+          .storage = std::string(dtype_name(weight_->storage())),
+          .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .reference = false,
+          .bytes = static_cast<std::int64_t>(weight_->bytes() + bias_.size() * sizeof(float))};
+}
+
+kernels::NotFinite FloatLinear::forward(ExecContext& context, const Activation& x,
+                                        ConstMatrix residual, Matrix y) const {
+  CHECK(x.columns() == weight_->k() && y.columns == weight_->n() && x.rows() == y.rows,
+        "shapes do not fit the weight");
+  const ConstMatrix values = ActivationAccess::floats(x);
+  kernels::linear(context, {.x = values.data,
+                            .ldx = values.stride,
+                            .m = values.rows,
+                            .weight = weight_.get(),
+                            .bias = bias_.empty() ? nullptr : bias_.data(),
+                            .activation = activation_,
+                            .residual = residual.data,
+                            .ldr = residual.stride,
+                            .y = y.data,
+                            .ldy = y.stride});
+  return {};
+}
+
+std::vector<TensorSource> FloatLinear::state(const std::string& path) const {
+  std::vector<TensorSource> tensors = {weight_source(path + ".weight", *weight_)};
+  add_bias(path, bias_, tensors);
+  return tensors;
+}
+
+}  // namespace oasr::quant

@@ -1,0 +1,33 @@
+// Full precision: float32, float16 or bfloat16 storage, float32 arithmetic.
+#pragma once
+
+#include <memory>
+
+#include "quant/methods/linear_method.h"
+
+namespace oasr::quant {
+
+class FloatLinear final : public LinearMethod {
+ public:
+  // bias: N values or none. The weight may be shared (a tied head).
+  FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight, std::vector<float> bias,
+              kernels::Activation activation);
+
+  MethodInfo info(Isa isa) const override;
+  std::int64_t in_features() const override { return weight_->k(); }
+  std::int64_t out_features() const override { return weight_->n(); }
+  void reserve(ExecContext&) const override {}
+  kernels::NotFinite forward(ExecContext& context, const Activation& x, ConstMatrix residual,
+                             Matrix y) const override;
+  std::vector<TensorSource> state(const std::string& path) const override;
+
+ private:
+  std::shared_ptr<const kernels::PackedWeight> weight_;
+  std::vector<float> bias_;
+  kernels::Activation activation_;
+};
+
+// The weight [N, K] as a tensor of a state dict, in its own dtype; it must outlive the source.
+TensorSource weight_source(const std::string& name, const kernels::PackedWeight& weight);
+
+}  // namespace oasr::quant

@@ -1,0 +1,79 @@
+// How the numbers of a linear layer are stored and multiplied: one object a layer, chosen once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quant/methods/tensor_sources.h"
+#include "device/thread_pool.h"
+#include "kernels/linear/op.h"
+#include "quant/activation.h"
+
+namespace oasr::quant {
+
+// A calibrated input scale, and what a step that quantizes at it multiplies by.
+struct StaticInput {
+  std::vector<float> multiplier;  // [K], kernels::static_multiplier()
+  float scale = 0;
+};
+
+// The int8 input that a layer can take from a producer.
+enum class InputForm : std::uint8_t {
+  floats,          // none: it takes floats only
+  int8_per_token,  // rows with a scale each
+  int8_static,     // rows at its StaticInput
+};
+
+// Facts for reports.
+struct MethodInfo {
+  std::string scheme;        // "int8_w8a8"; empty: full precision
+  std::string storage;       // "float16", "int8"
+  std::string kernel;        // "linear avx512", "scaled_mm avx512_vnni"
+  bool reference = false;    // the kernel is the definition's plain loops: not "quantized" to a user
+  std::int64_t bytes = 0;    // resident
+};
+
+// Immutable, shared by sessions. No allocation in forward after reserve().
+class LinearMethod {
+ public:
+  virtual ~LinearMethod() = default;
+  virtual MethodInfo info(Isa isa) const = 0;
+  virtual std::int64_t in_features() const = 0;
+  virtual std::int64_t out_features() const = 0;
+
+  // Sizes the scratch memory of a session's threads.
+  virtual void reserve(ExecContext& context) const = 0;
+
+  // y = act(x Wᵀ + b) + residual: x [M, K], residual [M, N] or empty (may be y itself), y [M, N]. A row
+  // of y depends on the same row of x and residual only. Returns the lowest row of x that was not
+  // finite where the method looks (full precision hands NaN on and returns nothing).
+  virtual kernels::NotFinite forward(ExecContext& context, const Activation& x, ConstMatrix residual,
+                                     Matrix y) const = 0;
+
+  // What a producer may write for it.
+  virtual InputForm input_form() const { return InputForm::floats; }
+  virtual const StaticInput* static_input() const { return nullptr; }
+  // Whether forward_into() is served.
+  virtual bool emits_int8() const { return false; }
+  // Bit-identical to forward() without a residual and the consumer's own static quantization.
+  virtual kernels::NotFinite forward_into(ExecContext& context, const Activation& x,
+                                          const StaticInput& consumer, Activation& y) const;
+
+  // The tensors of the layer's state dict, which must not outlive the method.
+  virtual std::vector<TensorSource> state(const std::string& path) const = 0;
+};
+
+// What a method is made from: rows of float32 that are decoded one at a time.
+struct LinearSource {
+  std::int64_t n = 0, k = 0;
+  kernels::PackedWeight::RowSource rows;  // fills row n, K floats
+  std::vector<float> bias = {};  // [N] or empty
+  kernels::Activation activation = kernels::Activation::none;
+};
+
+}  // namespace oasr::quant

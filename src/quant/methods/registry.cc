@@ -1,0 +1,108 @@
+#include "quant/methods/registry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace oasr::quant {
+namespace {
+
+using Extent = StorageSlot::Extent;
+
+constexpr std::string_view kSmoothInv = "smooth_inv", kInputScale = "input_scale";
+
+constexpr StorageSlot kInt8[] = {
+    {"weight", StorageFormat::i8, Extent::weight},
+    {"weight_scale", StorageFormat::f32, Extent::rows},
+    {kSmoothInv, StorageFormat::f32, Extent::columns},
+};
+constexpr StorageSlot kInt8Static[] = {
+    {"weight", StorageFormat::i8, Extent::weight},
+    {"weight_scale", StorageFormat::f32, Extent::rows},
+    {kSmoothInv, StorageFormat::f32, Extent::columns},
+    {kInputScale, StorageFormat::f32, Extent::one},
+};
+
+// float32 values that are finite and, if `positive`, above zero; else not negative.
+Result<std::vector<float>> read_scales(const StoredSlots& slots, std::string_view suffix,
+                                       bool positive) {
+  const auto found = slots.find(suffix);
+  if (found == slots.end()) return std::vector<float>();
+  std::vector<float> values(static_cast<std::size_t>(found->second.shape.elements()));
+  TRY(decode_to_float(found->second, values));
+  const bool good = std::ranges::all_of(values, [&](float v) {
+    return std::isfinite(v) && (positive ? v > 0 : v >= 0);
+  });
+  if (good) return values;
+  return unexpected(ErrorCode::bad_checkpoint,
+                    std::string(suffix) + " holds a value that is not a scale" +
+                        (positive ? " (finite, above zero)" : " (finite, not negative)"));
+}
+
+Result<Int8Storage> read_storage(const StoredSlots& slots) {
+  Int8Storage storage;
+  const auto bytes = slots.at("weight").bytes;
+  storage.weight.resize(bytes.size());
+  std::memcpy(storage.weight.data(), bytes.data(), bytes.size());
+  storage.weight_scale = TRY(read_scales(slots, "weight_scale", false));
+  storage.smooth_inv = TRY(read_scales(slots, kSmoothInv, true));
+  const auto input_scale = TRY(read_scales(slots, kInputScale, true));
+  if (!input_scale.empty()) storage.input_scale = input_scale[0];
+  return storage;
+}
+
+Result<LinearMethodPtr> int8_from_floats(const LinearSource& source, const MethodOptions& options) {
+  const Int8Storage storage = TRY(quantize_weight(source));
+  return LinearMethodPtr(std::make_unique<Int8Linear>(source.n, source.k, storage, source.bias,
+                                                      source.activation, *options.scaled_mm));
+}
+
+Result<LinearMethodPtr> int8_from_slots(const StoredSlots& slots, std::vector<float> bias,
+                                        kernels::Activation activation,
+                                        const MethodOptions& options) {
+  const Int8Storage storage = TRY(read_storage(slots));
+  const Shape& shape = slots.at("weight").shape;
+  return LinearMethodPtr(std::make_unique<Int8Linear>(shape[0], shape[1], storage, std::move(bias),
+                                                      activation, *options.scaled_mm));
+}
+
+Result<Conv1dMethodPtr> int8_conv1d_from_slots(const StoredSlots& slots, ConvSource source,
+                                               const MethodOptions& options) {
+  const Int8Storage storage = TRY(read_storage(slots));
+  return Conv1dMethodPtr(std::make_unique<Int8Conv1d>(source.c_out, source.c_in, storage,
+                                                      std::move(source.bias), source.stride,
+                                                      source.activation, *options.scaled_mm));
+}
+
+constexpr QuantMethod kMethods[] = {
+    {.scheme = "int8_w8a8",
+     .from_floats = int8_from_floats,
+     .from_slots = int8_from_slots,
+     .conv1d_from_slots = nullptr,
+     .slots = kInt8},
+    {.scheme = "int8_w8a8_static",
+     .from_floats = nullptr,
+     .from_slots = int8_from_slots,
+     .conv1d_from_slots = int8_conv1d_from_slots,
+     .slots = kInt8Static},
+};
+
+}  // namespace
+
+std::span<const QuantMethod> quant_methods() { return kMethods; }
+
+const QuantMethod& quant_method(std::string_view scheme) {
+  const auto found = std::ranges::find(kMethods, scheme, &QuantMethod::scheme);
+  CHECK(found != std::end(kMethods), "a served scheme without a method");
+  return *found;
+}
+
+std::vector<StorageSlot> storage_slots(const QuantizedLayer& layer) {
+  std::vector<StorageSlot> slots;
+  for (const StorageSlot& slot : quant_method(layer.scheme).slots) {
+    if (slot.suffix != kSmoothInv || layer.smoothed) slots.push_back(slot);
+  }
+  return slots;
+}
+
+}  // namespace oasr::quant

@@ -1,0 +1,62 @@
+// The table of methods: which code stores and multiplies the layers of a scheme.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "quant/methods/conv1d_method.h"
+#include "quant/spec.h"
+
+namespace oasr::quant {
+
+// One tensor of a quantized layer's state dict (the names follow compressed-tensors).
+struct StorageSlot {
+  enum class Extent : std::uint8_t { weight, rows, columns, one };  // its shape, in the weight's terms
+  std::string_view suffix;  // "weight_scale"
+  StorageFormat format;
+  Extent extent;
+};
+
+// The stored tensors of a layer by suffix, with the formats and shapes of its slots.
+using StoredSlots = std::map<std::string, StoredTensor, std::less<>>;
+
+// How layers are made.
+struct MethodOptions {
+  const kernels::ScaledMMImplementation* scaled_mm = nullptr;
+};
+
+// What a convolution is beside its numbers.
+struct ConvSource {
+  std::int64_t c_out = 0, c_in = 0, stride = 1;
+  std::vector<float> bias;  // [C_out]
+  kernels::Activation activation = kernels::Activation::none;
+};
+
+using LinearMethodPtr = std::unique_ptr<const LinearMethod>;
+using Conv1dMethodPtr = std::unique_ptr<const Conv1dMethod>;
+
+// A row of the table.
+struct QuantMethod {
+  std::string_view scheme;  // of scheme.h
+  // Round to nearest from float32 rows; null: the scheme needs calibration.
+  Result<LinearMethodPtr> (*from_floats)(const LinearSource& source, const MethodOptions& options);
+  // From stored tensors. Errors: bad_checkpoint for a value that no method writes (a scale that is
+  // NaN, infinite or of the wrong sign).
+  Result<LinearMethodPtr> (*from_slots)(const StoredSlots& slots, std::vector<float> bias,
+                                        kernels::Activation activation, const MethodOptions& options);
+  Result<Conv1dMethodPtr> (*conv1d_from_slots)(const StoredSlots& slots, ConvSource source,
+                                               const MethodOptions& options);  // null: none
+  std::span<const StorageSlot> slots;  // smooth_inv only for layers that have it
+};
+std::span<const QuantMethod> quant_methods();
+
+// The method of a scheme that find_scheme() serves.
+const QuantMethod& quant_method(std::string_view scheme);
+
+// The tensors of a layer, in the order of the table.
+std::vector<StorageSlot> storage_slots(const QuantizedLayer& layer);
+
+}  // namespace oasr::quant
