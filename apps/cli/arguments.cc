@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cli/inputs.h"
 #include "oasr/outputs.h"
 
 namespace oasr::cli {
@@ -15,6 +16,14 @@ const Spelling* find_spelling(std::string_view option) {
   const auto all = spellings();
   const auto row = std::find_if(all.begin(), all.end(),
                                 [&](const Spelling& s) { return s.given == option; });
+  return row == all.end() ? nullptr : &*row;
+}
+
+const ValueSpelling* find_value_spelling(std::string_view option, std::string_view value) {
+  const auto all = value_spellings();
+  const auto row = std::find_if(all.begin(), all.end(), [&](const ValueSpelling& s) {
+    return s.given == option && s.value == value;
+  });
   return row == all.end() ? nullptr : &*row;
 }
 
@@ -48,6 +57,13 @@ bool takes_true_or_false(std::string_view option) {
       "--no-fallback",     "--translate",                  "--progress",
       "--verbose",         "--quiet"};
   return std::find(std::begin(kFlags), std::end(kFlags), option) != std::end(kFlags);
+}
+
+// Options whose empty value says something: no tokens, no text, no marks.
+bool may_be_empty(std::string_view option) {
+  constexpr std::string_view kOptions[] = {"--suppress-tokens", "--initial-prompt", "--prefix",
+                                           "--prepend-punctuations", "--append-punctuations"};
+  return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
 }
 
 // One argument after the other, with what was made of them.
@@ -90,18 +106,36 @@ class Translation {
     using enum Spelling::Kind;
     switch (spelling.kind) {
       case refused:
+        if (served_value(name, value)) return {};
         return unexpected(ErrorCode::invalid_argument, std::string(spelling.becomes), name);
       case ignored: return {};
       case switches: add(std::string(spelling.becomes), value); return {};
       case rename:
         if (!spelling.becomes.empty()) {
-          made_.push_back(std::string(spelling.becomes) + value);
+          put(std::string(spelling.becomes), value);
         } else if (!value.empty()) {
           made_.push_back(value.substr(1));  // --file=NAME
         }                                    // --file NAME: NAME stays as an input
         return {};
     }
     return {};
+  }
+
+  // A refused option with one of the values that ask for what oasr does.
+  bool served_value(const std::string& name, const std::string& value) {
+    const bool attached = !value.empty();
+    if (!attached && at_ + 1 == given_.size()) return false;
+    const auto* row = find_value_spelling(name, lower(attached ? value.substr(1) : given_[at_ + 1]));
+    if (row == nullptr) return false;
+    if (!attached) ++at_;
+    if (!row->becomes.empty()) made_.emplace_back(row->becomes);
+    return true;
+  }
+
+  // The parser takes the word after "--name=" for its value, so an empty one becomes a word.
+  void put(const std::string& name, const std::string& value) {
+    made_.push_back(value == "=" ? name : name + value);
+    if (value == "=") made_.emplace_back();
   }
 
   bool input_follows() const {
@@ -111,7 +145,7 @@ class Translation {
   // A flag with Python's True or False behind it becomes the flag or its negation.
   void add(const std::string& name, const std::string& value) {
     if (!takes_true_or_false(name)) {
-      made_.push_back(name + value);
+      put(name, value);
       return;
     }
     const bool attached = !value.empty();
@@ -173,17 +207,47 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return best;
 }
 
-Status check_known_options(const CLI::App& command, const std::vector<std::string>& arguments) {
-  std::vector<std::string> known;
-  for (const auto* option : command.get_options()) {
-    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
-    for (const auto& name : option->get_snames()) known.push_back("-" + name);
+Status check_empty_arguments(const CLI::App& command, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto& word = arguments[i];
+    if (word.empty()) {
+      return unexpected(ErrorCode::invalid_argument, "an argument is empty", "''",
+                        "an unset variable of the shell?");
+    }
+    const bool attached = word.size() > 3 && word.rfind("--", 0) == 0 && word.back() == '=';
+    const auto name = attached ? word.substr(0, word.size() - 1) : word;
+    if (!attached && (i + 1 == arguments.size() || !arguments[i + 1].empty())) continue;
+    const auto* option = word[0] == '-' ? command.get_option_no_throw(name) : nullptr;
+    if (option == nullptr || option->get_items_expected_max() == 0) continue;
+    if (!may_be_empty(name)) {
+      return unexpected(ErrorCode::invalid_argument, "its value is empty", name,
+                        "give a value, or leave the option out");
+    }
+    if (!attached) ++i;
   }
+  return {};
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const auto* option : command.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+Status check_known_options(const CLI::App& command, const std::vector<std::string>& arguments) {
+  const auto known = option_names(command);
   for (const auto& word : arguments) {
     if (word == "--") break;
     if (word.size() < 2 || word[0] != '-' || std::isdigit(static_cast<unsigned char>(word[1])) ||
         word[1] == '.') {
       continue;
+    }
+    if (is_audio_name(word)) {
+      return unexpected(ErrorCode::invalid_argument, "looks like an option", word,
+                        "if it is a file: ./" + word + ", or -- " + word);
     }
     const bool is_long = word[1] == '-';
     const auto name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);

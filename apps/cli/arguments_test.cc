@@ -26,6 +26,7 @@ Result<TranscribeArguments> parsed(const Words& words) {
   add_transcribe_options(command, arguments);
   auto result = translate_arguments(words);
   if (!result) return unexpected(result.error());
+  if (auto good = check_empty_arguments(command, *result); !good) return unexpected(good.error());
   if (auto known = check_known_options(command, *result); !known) return unexpected(known.error());
   std::reverse(result->begin(), result->end());
   try {
@@ -73,6 +74,55 @@ TEST(Spellings, ARefusedOneGivesItsReason) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().where, "-et");
   EXPECT_NE(result.error().what.find("--compression-ratio-threshold"), std::string::npos);
+}
+
+TEST(Spellings, AValueThatAsksForWhatOasrDoesIsAccepted) {
+  EXPECT_EQ(translated({"--fp16", "False", "--device", "cpu", "--device=auto", "a.wav"}), (Words{"a.wav"}));
+  EXPECT_EQ(translated({"--compute_type", "float16", "--compute_type=default"}),
+            (Words{"--dtype=float16", "--dtype=auto"}));
+  for (const auto& row : value_spellings()) {
+    const auto reason = translated({std::string(row.given), "something"});
+    EXPECT_EQ(reason.front().rfind("error: ", 0), 0u) << row.given << ": other values are refused";
+  }
+}
+
+TEST(Spellings, AValueThatIsNotServedIsRefusedWithWhatIs) {
+  const auto reason = [](const Words& words) { return translated(words).front(); };
+  EXPECT_NE(reason({"--compute_type", "int8_float32"}).find("--quantization int8_w8a8"), std::string::npos);
+  EXPECT_NE(reason({"--device", "cuda"}).find("runs on the CPU"), std::string::npos);
+  EXPECT_NE(reason({"--fp16", "True"}).find("--dtype float16"), std::string::npos);
+  EXPECT_NE(reason({"--device"}).find("error"), std::string::npos);
+}
+
+TEST(EmptyArgument, IsAnErrorThatNamesTheOption) {
+  for (const char* option : {"--shard", "-o", "--output-file", "--manifest", "-l", "-m", "--seed"}) {
+    const auto result = parsed({"x.wav", option, ""});
+    ASSERT_FALSE(result) << option;
+    EXPECT_EQ(result.error().where, option);
+  }
+  EXPECT_EQ(parsed({"x.wav", "--manifest="}).error().where, "--manifest");
+  EXPECT_FALSE(parsed({""}));
+  EXPECT_FALSE(parsed({"x.wav", ""}));
+  EXPECT_FALSE(parsed({"--", ""}));
+}
+
+TEST(EmptyArgument, SaysSomethingToSomeOptions) {
+  for (const char* word : {"--initial-prompt=", "--prompt=", "--suppress-tokens=", "--suppress_tokens=",
+                           "--prefix=", "--prepend-punctuations="}) {
+    const auto result = parsed({word, "x.wav"});
+    ASSERT_TRUE(result) << word << ": " << result.error().message();
+    EXPECT_EQ(result->inputs, (Words{"x.wav"})) << word;
+  }
+  EXPECT_TRUE(parsed({"--initial-prompt", "", "x.wav"}));
+  EXPECT_TRUE(parsed({"--suppress-tokens=", "x.wav"})->options.suppress_tokens.empty());
+  EXPECT_TRUE(parsed({"--prepend-punctuations=", "x.wav"})->options.prepend_punctuations.empty());
+}
+
+TEST(UnknownOption, AFileThatBeginsWithADashIsTold) {
+  const auto result = parsed({"-dash.flac"});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().remedy.find("./-dash.flac"), std::string::npos) << result.error().message();
+  EXPECT_EQ(parsed({"--", "-dash.flac"})->inputs, (Words{"-dash.flac"}));
 }
 
 TEST(Spellings, UnderscoresInNamesBecomeDashesButNotInValues) {
@@ -170,6 +220,21 @@ TEST(TranscribeOptions, TemperaturesRiseToOneFromTheFirst) {
   const auto a = parsed({"x.wav", "-tp", "0.5", "-tpi", "0.25"});
   ASSERT_TRUE(a);
   EXPECT_EQ(a->options.temperatures, (std::vector<double>{0.5, 0.75, 1.0}));
+}
+
+TEST(TranscribeOptions, StepsOfTheTemperatureAreNotTooSmall) {
+  EXPECT_FALSE(parsed({"x.wav", "-tpi", "1e-12"}));
+  EXPECT_FALSE(parsed({"x.wav", "-tpi", "0.0099"}));
+  EXPECT_FALSE(parsed({"x.wav", "--temperature", "nan"}));
+  EXPECT_EQ(parsed({"x.wav", "-tpi", "0.01"})->options.temperatures.size(), 101u);
+  EXPECT_EQ(parsed({"x.wav", "-tpi", "0"})->options.temperatures.size(), 1u);
+}
+
+TEST(TranscribeOptions, ASeedIsANumberOf64Bits) {
+  EXPECT_EQ(parsed({"x.wav", "--seed", "18446744073709551615"})->options.seed, ~std::uint64_t{0});
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "many", "0x10"}) {
+    EXPECT_FALSE(parsed({"x.wav", "--seed", seed})) << seed;
+  }
 }
 
 TEST(TranscribeOptions, AListOfTemperaturesIsTakenAsItIs) {

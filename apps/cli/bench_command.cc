@@ -9,6 +9,8 @@
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/layer_table.h"
+#include "cli/model_options.h"
 #include "cli/pull_command.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
@@ -24,7 +26,7 @@ struct BenchArguments {
   TranscribeOptions options;
   std::vector<std::string> audio;
   int repeat = 3;
-  bool json = false, no_fallback = false;
+  bool json = false, no_fallback = false, per_layer = false;
 };
 
 // Wall and processor time since its making, seconds.
@@ -110,14 +112,23 @@ nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>
           {"text", passes.front().text}};
 }
 
+// "float16 weights", "int8_w8a8 (66 layers), float16 elsewhere"
+std::string weights_text(const nlohmann::ordered_json& model) {
+  const auto dtype = model["weights"].get<std::string>();
+  const auto schemes = model["schemes"].get<std::vector<std::string>>();
+  if (schemes.empty()) return dtype + " weights";
+  return fmt::format("{} ({} layers), {} elsewhere", fmt::join(schemes, " and "),
+                     model["quantized_layers"].get<int>(), dtype);
+}
+
 std::string as_text(const nlohmann::ordered_json& report) {
   const auto number = [](const nlohmann::ordered_json& value) { return value.get<double>(); };
   const auto& model = report["model"];
   auto text = fmt::format(
-      "model      {} {}, {} weights, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
+      "model      {} {}, {}, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
       "peak       {:.0f} MiB\n",
       model["architecture"].get<std::string>(), model["size"].get<std::string>(),
-      model["weights"].get<std::string>(), model["threads"].get<int>(),
+      weights_text(model), model["threads"].get<int>(),
       model["isa"].get<std::string>(), number(report["load_seconds"]),
       number(report["load_cpu_seconds"]), number(report["peak_mib"]));
   for (const auto& row : report["audio"]) {
@@ -132,6 +143,7 @@ std::string as_text(const nlohmann::ordered_json& report) {
         number(row["encoder_ms_per_window"]), number(row["prompt_ms"]),
         number(row["decoder_ms_per_token"]), row["text"].get<std::string>());
   }
+  if (report.contains("layers")) text += "\n" + layer_table_text(report["layers"]);
   return text;
 }
 
@@ -154,6 +166,16 @@ Result<Pass> run_pass(Recognizer& recognizer, const std::string& path,
   pass.audio_seconds = transcript->duration;
   pass.text = transcript->text;
   return pass;
+}
+
+// One more pass over the first recording with every layer timed.
+Result<nlohmann::ordered_json> layer_rows(Recognizer& recognizer, const BenchArguments& arguments) {
+  recognizer.measure_layers(true);
+  const auto pass = run_pass(recognizer, arguments.audio.front(), arguments.options);
+  recognizer.measure_layers(false);
+  if (!pass) return unexpected(pass.error());
+  const auto model = nlohmann::ordered_json::parse(recognizer.report(), nullptr, false);
+  return layer_table(recognizer.layer_times(), model["threads"].get<int>());
 }
 
 Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const std::string& model) {
@@ -181,27 +203,37 @@ Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const st
     rows.push_back(summary(path, passes));
   }
   report["peak_mib"] = peak_mib();
+  if (arguments.per_layer) {
+    auto layers = layer_rows(*recognizer, arguments);
+    if (!layers) return unexpected(layers.error());
+    report["layers"] = std::move(*layers);
+  }
   report["audio"] = std::move(rows);
   return report;
+}
+
+int end_with(const Error& error, Terminal& terminal) {
+  terminal.error(error);
+  return exit_code_of(error);
 }
 
 int run_bench(BenchArguments& arguments) {
   Terminal terminal;
   if (arguments.no_fallback) arguments.options.temperatures.resize(1);
+  if (auto good = check_options(arguments.engine, arguments.options, {}); !good) {
+    return end_with(as_command_line(good.error()), terminal);
+  }
   auto model = resolve_model(arguments.engine.model);
   if (!model && in_catalogue(arguments.engine.model)) {
     model = pull_with_progress(arguments.engine.model, terminal);
   }
   const auto report = model ? measure(arguments, *model)
                             : Result<nlohmann::ordered_json>(unexpected(model.error()));
-  if (!report) {
-    terminal.error(report.error());
-    return exit_code_of(report.error());
-  }
+  if (!report) return end_with(report.error(), terminal);
   const auto text = arguments.json ? report->dump(2, ' ', false,
                                                   nlohmann::json::error_handler_t::replace) + "\n"
                                    : as_text(*report);
-  if (terminal.print(text)) return kOk;
+  if (arguments.json ? terminal.print(text) : terminal.print_text(text)) return kOk;
   terminal.error(terminal.output_error().error());
   return kError;
 }
@@ -216,7 +248,7 @@ void add_bench_command(CLI::App& app, Action& chosen) {
       ->type_name("MODEL")->capture_default_str();
   command->add_option("--audio", a->audio, "Recordings with speech")->required()->type_name("AUDIO");
   command->add_option("--repeat", a->repeat, "Passes; medians are shown")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("-t,--threads", a->engine.threads, "0: what the cgroup quota allows");
   command->add_option("--dtype", a->engine.dtype, "Weights: auto, float32, float16, bfloat16");
   command->add_option("-l,--language", a->options.language, "Code or English name; auto detects");
@@ -226,6 +258,10 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   command->add_flag("!--no-timestamps", a->options.timestamps, "Text only");
   command->add_flag("!--no-condition-on-previous-text", a->options.condition_on_previous_text,
                     "Windows do not see the text before them");
+  add_quantization_options(*command, a->engine.quantization, a->engine.quantization_options,
+                           "Quantization");
+  command->add_flag("--per-layer", a->per_layer,
+                    "With the time and the speed of every layer, and its share of the peak");
   command->add_flag("--json", a->json, "As JSON");
   command->callback([a, &chosen] { chosen = [a] { return run_bench(*a); }; });
 }

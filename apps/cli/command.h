@@ -17,5 +17,6 @@ void add_pull_command(CLI::App& app, Action& chosen);
 void add_inspect_command(CLI::App& app, Action& chosen);
 void add_doctor_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
+void add_convert_command(CLI::App& app, Action& chosen);
 
 }  // namespace oasr::cli

@@ -37,7 +37,7 @@ void add_doctor_command(CLI::App& app, Action& chosen) {
     chosen = [json]() -> int {
       Terminal terminal;
       const auto report = doctor();
-      if (!terminal.print(*json ? to_json(report) : as_text(report))) {
+      if (!(*json ? terminal.print(to_json(report)) : terminal.print_text(as_text(report)))) {
         terminal.error(terminal.output_error().error());
         return kError;
       }

@@ -16,6 +16,10 @@ enum ExitCode : int {
   kInterrupted = 130  // Ctrl-C (128 + the signal's number)
 };
 
+// An error of check_options() under the option's name on the command line ("--batch-size"), and as an
+// error of usage: what is not served can not be asked for.
+Error as_command_line(Error error);
+
 // The status of a command that ends with `error`.
 int exit_code_of(const Error& error);
 

@@ -17,6 +17,8 @@ constexpr std::string_view kAudioExtensions[] = {
     "m4a", "m4b", "m4v", "mka",  "mkv",  "mov", "mp1", "mp2", "mp3", "mp4", "mpeg", "mpg",
     "mpga", "oga", "ogg", "ogv", "opus", "sph", "ts",  "wav", "weba", "webm", "wma", "wmv", "wv"};
 
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;  // of a manifest, bytes
+
 Unexpected usage(std::string what, std::string where, std::string remedy = {}) {
   return unexpected(ErrorCode::invalid_argument, std::move(what), std::move(where),
                     std::move(remedy));
@@ -55,6 +57,15 @@ Status add_folder(const fs::path& folder, std::vector<Input>& inputs) {
   return {};
 }
 
+// Text, or a whole number as its digits; empty without one.
+Result<std::string> manifest_id(const nlohmann::json& json, const std::string& where) {
+  const auto id = json.find("id");
+  if (id == json.end()) return std::string();
+  if (id->is_string()) return id->get<std::string>();
+  if (id->is_number_integer()) return id->dump();
+  return usage(std::string("\"id\" is neither text nor a whole number but ") + id->type_name(), where);
+}
+
 Result<Input> manifest_input(const std::string& line, const fs::path& folder,
                              const std::string& where) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
@@ -66,23 +77,42 @@ Result<Input> manifest_input(const std::string& line, const fs::path& folder,
   auto audio = text("audio");
   if (audio.empty()) audio = text("audio_filepath");
   if (audio.empty()) return usage("has no text \"audio\"", where);
+  auto id = manifest_id(json, where);
+  if (!id) return unexpected(id.error());
   Input input;
-  input.id = text("id");
+  input.id = std::move(*id);
   const fs::path path(audio);
   input.audio = path.is_absolute() ? audio : (folder / path).string();
   input.stem = input.id.empty() ? safe_stem(path.stem().string()) : safe_stem(input.id);
   return input;
 }
 
+// A manifest is a file or a pipe: a folder has no lines, and a device may never end.
+Status check_manifest(const std::string& manifest) {
+  std::error_code failed;
+  const auto status = fs::status(manifest, failed);
+  if (!fs::exists(status)) {
+    return unexpected(ErrorCode::not_found, "can not read the manifest: " + failed.message(), manifest);
+  }
+  if (fs::is_directory(status)) return usage("is a folder, not a manifest", manifest);
+  if (fs::is_regular_file(status) || fs::is_fifo(status)) return {};
+  return usage("is a device, not a manifest", manifest);
+}
+
 Status add_manifest(const std::string& manifest, std::vector<Input>& inputs) {
+  if (auto good = check_manifest(manifest); !good) return good;
   std::ifstream file(manifest);
-  if (!file) return unexpected(ErrorCode::not_found, "can not read the manifest", manifest);
+  if (!file) return unexpected(ErrorCode::io, "can not read the manifest", manifest);
   const auto folder = fs::path(manifest).parent_path();
   std::set<std::string> ids;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  std::vector<char> buffer(kLongestLine + 1);
+  std::string where;
+  int number = 0;
+  while (file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()))) {
+    where = manifest + ":" + std::to_string(++number);
+    const auto read = static_cast<std::size_t>(file.gcount());
+    const std::string line(buffer.data(), file.eof() ? read : read - 1);  // without its end
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const auto where = manifest + ":" + std::to_string(number);
     auto input = manifest_input(line, folder, where);
     if (!input) return unexpected(input.error());
     if (!input->id.empty() && !ids.insert(input->id).second) {
@@ -90,6 +120,9 @@ Status add_manifest(const std::string& manifest, std::vector<Input>& inputs) {
     }
     inputs.push_back(std::move(*input));
   }
+  where = manifest + ":" + std::to_string(number + 1);
+  if (file.bad()) return unexpected(ErrorCode::io, "can not read the manifest further", where);
+  if (!file.eof()) return usage("the line is longer than 1 MiB", where);
   return {};
 }
 
@@ -115,6 +148,7 @@ bool is_audio_name(std::string_view name) {
 Result<std::vector<Input>> collect_inputs(const InputSpec& spec) {
   std::vector<Input> inputs;
   bool has_stdin = false;
+  std::string folders;
   for (const auto& path : spec.paths) {
     std::error_code failed;
     if (path == "-") {
@@ -123,12 +157,16 @@ Result<std::vector<Input>> collect_inputs(const InputSpec& spec) {
     } else if (fs::is_directory(path, failed)) {
       if (!spec.recursive) return usage("is a folder", path, "add --recursive");
       if (auto added = add_folder(path, inputs); !added) return unexpected(added.error());
+      folders += (folders.empty() ? "" : ", ") + path;
     } else {
       inputs.push_back(file_input(path, {}));
     }
   }
   if (!spec.manifest.empty()) {
     if (auto added = add_manifest(spec.manifest, inputs); !added) return unexpected(added.error());
+  }
+  if (inputs.empty() && !folders.empty()) {
+    return usage("there is no audio file below the folder", folders);
   }
   if (inputs.empty()) {
     return usage("there is nothing to transcribe", {},

@@ -28,7 +28,8 @@ struct InputSpec {
 
 // The list, in order: paths as given (a folder's files sorted), then the manifest. Files are not
 // opened here: one that is missing fails when its turn comes. Errors: no input at all, a folder
-// without --recursive, a manifest line that is not such an object, "-" twice, two inputs of one id.
+// without --recursive, a manifest that is no file or can not be read to its end, a line of it that is not
+// such an object or longer than 1 MiB, "-" twice, two inputs of one id.
 Result<std::vector<Input>> collect_inputs(const InputSpec& spec);
 
 // Part i of N: "2/8" keeps every eighth input from the second on.

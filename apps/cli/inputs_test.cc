@@ -80,6 +80,91 @@ TEST_F(Inputs, AnIdCanNotLeaveTheOutputFolder) {
   EXPECT_EQ((*inputs)[0].stem, ".._.._etc_passwd");
 }
 
+TEST_F(Inputs, AWholeNumberIsAnIdAndOtherTypesAreErrorsOfTheirLine) {
+  const auto good = collect_inputs({{}, put("l.jsonl", R"({"audio": "x", "id": 17})"), false});
+  ASSERT_TRUE(good) << good.error().message();
+  EXPECT_EQ((*good)[0].id, "17");
+  for (const char* id : {"1.5", "true", "null", "[1]"}) {
+    const auto line = std::string(R"({"audio": "x", "id": )") + id + "}";
+    const auto bad = collect_inputs({{}, put("l.jsonl", "\n" + line), false});
+    ASSERT_FALSE(bad) << id;
+    EXPECT_NE(bad.error().where.find(":2"), std::string::npos) << bad.error().message();
+  }
+}
+
+TEST_F(Inputs, AManifestIsAFileOrAPipe) {
+  const auto of = [](const std::string& path) {
+    const auto inputs = collect_inputs({{}, path, false});
+    return inputs ? std::string("accepted") : inputs.error().message();
+  };
+  EXPECT_NE(of(folder_.path().string()).find("is a folder"), std::string::npos);
+  EXPECT_NE(of("/dev/zero").find("is a device"), std::string::npos);
+  EXPECT_NE(of(put("a") + "/b").find("can not read the manifest"), std::string::npos);
+}
+
+TEST_F(Inputs, AManifestLineOfMoreThanAMebibyteIsAnError) {
+  const std::string head = R"({"audio": "x.wav", "text": ")", tail = "\"}";
+  const auto padded = [&](std::size_t size) {
+    return head + std::string(size - head.size() - tail.size(), 'x') + tail;
+  };
+  EXPECT_TRUE(collect_inputs({{}, put("l.jsonl", padded(1 << 20)), false}));
+  const auto bad = collect_inputs({{}, put("l.jsonl", "\n" + padded((1 << 20) + 1) + "\n"), false});
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(bad.error().where.find(":2"), std::string::npos) << bad.error().message();
+}
+
+// A file whose reading fails: memory of this process that is not mapped.
+TEST_F(Inputs, AManifestThatStopsReadingIsAnError) {
+  const auto bad = collect_inputs({{}, "/proc/self/mem", false});
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, ErrorCode::io) << bad.error().message();
+}
+
+TEST_F(Inputs, AFolderWithoutAudioIsNamed) {
+  const auto inputs = collect_inputs({{folder_.path().string()}, {}, true});
+  ASSERT_FALSE(inputs);
+  EXPECT_EQ(inputs.error().where, folder_.path().string());
+}
+
+TEST_F(Inputs, AnOutputNeverOverwritesAnInput) {
+  const auto recording = put("talk.txt");
+  fs::create_directory_symlink(folder_.path(), folder_.path() / "link");
+  fs::create_hard_link(recording, folder_.path() / "other.txt");
+  const std::vector<Input> inputs = {{"", recording, "talk"}};
+  const auto into = [&](const std::string& folder, const std::string& file) {
+    const auto plan = OutputPlan::make({{OutputFormat::srt, OutputFormat::txt}, folder, file}, inputs);
+    return plan ? std::string("accepted") : plan.error().message();
+  };
+  const auto root = folder_.path().string();
+  for (const auto& folder : {root, root + "/./", root + "/link"}) {
+    EXPECT_NE(into(folder, "").find("would overwrite"), std::string::npos) << folder;
+  }
+  EXPECT_NE(into("", root + "/other").find("would overwrite"), std::string::npos);
+  EXPECT_EQ(into(root + "/out", ""), "accepted");
+  EXPECT_EQ(into("", root + "/third"), "accepted");
+}
+
+TEST_F(Inputs, AnOutputThatCanNotBeWrittenIsToldBefore) {
+  const std::vector<Input> inputs = {{"", "a.wav", "a"}};
+  const auto root = folder_.path().string();
+  const auto into = [&](const std::string& folder, const std::string& file) {
+    const auto good = OutputPlan::make({{OutputFormat::txt}, folder, file}, inputs)->check_writable(inputs);
+    return good ? std::string("yes") : good.error().message();
+  };
+  fs::create_directories(folder_.path() / "out/a.txt");
+  put("file");
+  EXPECT_EQ(into("", root + "/new/name"), "yes");
+  EXPECT_EQ(into(root, ""), "yes");
+  EXPECT_TRUE(fs::is_empty(root + "/new"));
+  EXPECT_NE(into("", root + "/file/name").find("can not write into the folder"), std::string::npos);
+  EXPECT_NE(into("", "/proc/name").find("can not write into the folder"), std::string::npos);
+  EXPECT_NE(into("", root + "/out/a").find("a folder has this name"), std::string::npos);
+  EXPECT_NE(into(root + "/out", "").find("a folder has this name"), std::string::npos);
+  EXPECT_EQ(into("", root + "/" + std::string(243, 'n')), "yes");
+  EXPECT_NE(into("", root + "/" + std::string(244, 'n')).find("too long"), std::string::npos);
+}
+
 TEST_F(Inputs, NothingAndStandardInputTwiceAreErrors) {
   EXPECT_FALSE(collect_inputs({}));
   EXPECT_FALSE(collect_inputs({{"-", "-"}, {}, false}));
@@ -142,6 +227,16 @@ TEST(OutputPlan, AnOutputFileIsForOneInput) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->path(one[0], OutputFormat::srt), "x/name.srt");
   EXPECT_FALSE(OutputPlan::make({{OutputFormat::srt}, "", "name"}, two));
+}
+
+TEST(OutputPlan, AnExtensionOfTheFormatIsNotDoubled) {
+  const std::vector<Input> one = {{"", "a.wav", "a"}};
+  const auto path = [&](const std::string& name) {
+    return OutputPlan::make({{OutputFormat::srt}, "", name}, one)->path(one[0], OutputFormat::srt);
+  };
+  EXPECT_EQ(path("x/z.srt"), "x/z.srt");
+  EXPECT_EQ(path("x/z.txt"), "x/z.txt.srt");
+  EXPECT_EQ(path(".srt"), ".srt.srt");
 }
 
 TEST(OutputPlan, IsDoneWhenEveryFormatIsThere) {

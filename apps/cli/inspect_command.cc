@@ -13,7 +13,7 @@ namespace {
 
 struct InspectArguments {
   std::string path;
-  bool json = false, tensors = false, checksums = false;
+  bool json = false, tensors = false, checksums = false, quantization = false;
 };
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator = " ") {
@@ -62,19 +62,21 @@ std::string as_text(const ModelReport& report, bool tensors) {
     if (!file.sha256.empty()) row("  sha256", file.sha256);
   }
   for (const auto& note : report.notes) row("note", note);
+  if (!report.quantization_summary.empty()) text += "\n" + report.quantization_summary;
   return tensors ? text + tensor_table(report) : text;
 }
 
 int run_inspect(const InspectArguments& arguments) {
   Terminal terminal;
-  const auto report = inspect_model(arguments.path, {arguments.checksums});
+  const auto report = inspect_model(
+      arguments.path, {.checksums = arguments.checksums, .quantization = arguments.quantization});
   if (!report) {
     terminal.error(report.error());
     return exit_code_of(report.error());
   }
   const auto text = arguments.json ? to_json(*report, arguments.tensors)
                                    : as_text(*report, arguments.tensors);
-  if (!terminal.print(text)) {
+  if (!(arguments.json ? terminal.print(text) : terminal.print_text(text))) {
     terminal.error(terminal.output_error().error());
     return kError;
   }
@@ -91,6 +93,8 @@ void add_inspect_command(CLI::App& app, Action& chosen) {
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_flag("--tensors", arguments->tensors, "With the table of tensors");
   command->add_flag("--checksums", arguments->checksums, "With the SHA-256 of every file");
+  command->add_flag("--quantization", arguments->quantization,
+                    "With every layer's scheme, kernel and why it is left alone");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return run_inspect(*arguments); }; });
 }

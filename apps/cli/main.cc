@@ -1,10 +1,12 @@
 // `oasr`: speech recognition on the command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <sstream>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/model_options.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "oasr/version.h"
@@ -23,15 +25,13 @@ void add_commands(CLI::App& app, Action& chosen) {
   app.set_help_all_flag();
   app.set_version_flag("-V,--version", std::string("oasr ") + version());
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return std::string("oasr: error: ") + error.what() + "\n";
-  });
   app.footer("oasr COMMAND --help describes a command. Exit statuses: docs/cli.md.");
   add_transcribe_command(app, chosen);
   add_pull_command(app, chosen);
   add_inspect_command(app, chosen);
   add_doctor_command(app, chosen);
   add_bench_command(app, chosen);
+  add_convert_command(app, chosen);
   auto* version_command = app.add_subcommand("version", "Print the version");
   version_command->callback([&chosen] {
     chosen = []() -> int {
@@ -51,11 +51,18 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
 
 // An unknown command with the nearest known one.
 Status check_command(const CLI::App& app, const std::string& word) {
-  if (word.empty() || word[0] == '-' || find_command(app, word) != nullptr) return {};
+  if (find_command(app, word) != nullptr) return {};
+  if (!word.empty() && word[0] == '-') {
+    if (app.get_option_no_throw(word) != nullptr) return {};
+    const auto meant = nearest(word, option_names(app));
+    return unexpected(ErrorCode::invalid_argument, "is not an option of oasr itself", word,
+                      meant ? "did you mean " + *meant + "?"
+                            : "options come after the command, as in: oasr transcribe");
+  }
   std::vector<std::string> names;
   for (const auto* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   const auto meant = nearest(word, names);
-  return unexpected(ErrorCode::invalid_argument, "is not a command", word,
+  return unexpected(ErrorCode::invalid_argument, "is not a command", word.empty() ? "''" : word,
                     "did you mean: oasr " + (meant ? *meant : "transcribe " + word) + "?");
 }
 
@@ -65,9 +72,25 @@ int parse(CLI::App& app, Arguments arguments) {
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;  // --help and --version are "errors" too
+    std::ostringstream out, err;
+    const bool asked = app.exit(error, out, err) == 0;  // --help and --version are "errors" too
+    if (!asked) return usage_error({ErrorCode::invalid_argument, error.what(), {}, {}});
+    Terminal terminal;
+    if (terminal.print(out.str())) return kOk;
+    terminal.error(terminal.output_error().error());
+    return kError;
   }
   return -1;
+}
+
+// The words after the program's name; under the name oasr-convert they are those of `oasr convert`.
+Arguments words_of(int argc, char** argv) {
+  Arguments words;
+  if (argc == 0) return words;
+  const std::string name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1).data();
+  if (name == "oasr-convert") words.emplace_back("convert");
+  words.insert(words.end(), argv + 1, argv + argc);
+  return words;
 }
 
 int run(Arguments arguments) {
@@ -77,10 +100,13 @@ int run(Arguments arguments) {
   if (!arguments.empty()) {
     if (auto known = check_command(app, arguments[0]); !known) return usage_error(known.error());
     if (const auto* command = find_command(app, arguments[0])) {
-      const Arguments rest(arguments.begin() + 1, arguments.end());
+      const Arguments rest = spread_quantization_options({arguments.begin() + 1, arguments.end()});
       auto translated = command->get_name() == "transcribe" ? translate_arguments(rest)
                                                             : Result<Arguments>(rest);
       if (!translated) return usage_error(translated.error());
+      if (auto good = check_empty_arguments(*command, *translated); !good) {
+        return usage_error(good.error());
+      }
       if (auto known = check_known_options(*command, *translated); !known) {
         return usage_error(known.error());
       }
@@ -99,7 +125,7 @@ int main(int argc, char** argv) {
   oasr::cli::keep_standard_files_apart();
   oasr::cli::install_signal_handlers();
   try {
-    return oasr::cli::run({argv + 1, argv + argc});
+    return oasr::cli::run(oasr::cli::words_of(argc, argv));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "oasr: error: %s (this is a bug in oasr: report it)\n", error.what());
     return oasr::cli::kError;

@@ -12,14 +12,15 @@ namespace oasr::cli {
 struct OutputSpec {
   std::vector<OutputFormat> formats;  // at least one
   std::string folder;                 // files in it; empty: see file
-  std::string file;                   // one input's files without their extension; empty: stdout
+  // One input's files, without the extension (one of the formats' is left off); empty: stdout.
+  std::string file;
 };
 
 class OutputPlan {
  public:
   // Checks that the formats fit where they go, and gives every input its own file names. Inputs
   // whose names would meet ("a.wav", "a.mp3") keep their extension ("a.wav.txt"); if they still
-  // meet, it is an error that names both.
+  // meet, it is an error that names both. So is an output that is the file of any input.
   static Result<OutputPlan> make(const OutputSpec& spec, const std::vector<Input>& inputs);
 
   bool to_stdout() const { return spec_.folder.empty() && spec_.file.empty(); }
@@ -31,11 +32,19 @@ class OutputPlan {
   // Every output file of `input` is there (they appear complete or not at all).
   bool done(const Input& input) const;
 
+  // Whether the files of `inputs` can be written: makes the folder (the one above --output-file) and a
+  // file in it for a moment. io errors: that can not be done, a folder has the name of an output, a name
+  // is too long.
+  Status check_writable(const std::vector<Input>& inputs) const;
+
   // Writes every file of `input`.
   Status write(const Input& input, const Transcript& transcript, const OutputContext& context) const;
 
  private:
   explicit OutputPlan(OutputSpec spec) : spec_(std::move(spec)) {}
+  Status name_outputs(const std::vector<Input>& inputs);
+  Status check_overwriting(const std::vector<Input>& inputs) const;
+
   OutputSpec spec_;
   std::vector<std::string> full_names_;  // stems that keep their extension, sorted
 };

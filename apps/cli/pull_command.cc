@@ -67,7 +67,7 @@ int run_pull(const PullArguments& arguments) {
     terminal.error(path.error());
     return exit_code_of(path.error());
   }
-  return terminal.print(*path + "\n") ? kOk : kError;
+  return terminal.print_text(*path + "\n") ? kOk : kError;
 }
 
 }  // namespace

@@ -98,10 +98,11 @@ constexpr std::array kSpellings = {
     Spelling{"--vad-max-speech-duration", rename, "--vad-max-speech-s"},
     Spelling{"--vad-speech-pad", rename, "--vad-speech-pad-ms"},
     Spelling{"--log-prob-threshold", rename, "--logprob-threshold"},
-    Spelling{"--compute-type", rename, "--dtype"},
+    Spelling{"--compute-type", refused,
+             "int8 is --quantization int8_w8a8; other types are --dtype float32, float16, bfloat16"},
     Spelling{"--without-timestamps", switches, "--no-timestamps"},
     Spelling{"--model-dir", refused, "the cache folder is set by OASR_CACHE_DIR"},
-    Spelling{"--device", refused, "this build runs on the CPU; leave the option out"},
+    Spelling{"--device", refused, "this build runs on the CPU; use cpu or auto, or leave the option out"},
     Spelling{"--fp16", refused, "arithmetic is float32; storage is set by --dtype float16"},
     Spelling{"--highlight-words", refused, "words are in --output-format json"},
     Spelling{"--max-line-width", refused, "subtitle lines are not wrapped"},
@@ -109,7 +110,20 @@ constexpr std::array kSpellings = {
     Spelling{"--max-words-per-line", refused, "subtitle lines are not wrapped"},
 };
 
+constexpr std::array kValueSpellings = {
+    ValueSpelling{"--device", "cpu", ""},
+    ValueSpelling{"--device", "auto", ""},
+    ValueSpelling{"--fp16", "false", ""},
+    ValueSpelling{"--compute-type", "default", "--dtype=auto"},
+    ValueSpelling{"--compute-type", "auto", "--dtype=auto"},
+    ValueSpelling{"--compute-type", "float32", "--dtype=float32"},
+    ValueSpelling{"--compute-type", "float16", "--dtype=float16"},
+    ValueSpelling{"--compute-type", "bfloat16", "--dtype=bfloat16"},
+};
+
 }  // namespace
+
+std::span<const ValueSpelling> value_spellings() { return kValueSpellings; }
 
 std::span<const Spelling> spellings() { return kSpellings; }
 

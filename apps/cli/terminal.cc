@@ -28,6 +28,16 @@ Status write_all(int file, std::string_view text, const char* name) {
   return {};
 }
 
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+std::size_t character_length(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text[0]);
+  const std::size_t length = byte < 0x80 ? 1 : byte < 0xc2 ? 0 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+  if (byte > 0xf4 || length == 0 || text.size() < length) return 0;
+  const auto follows = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  return std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), follows) ? length
+                                                                                                  : 0;
+}
+
 int terminal_width() {
   struct winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -51,12 +61,20 @@ Status Terminal::print(std::string_view text) {
   return output_;
 }
 
-void Terminal::message(std::string_view line) {
-  clear_progress();
-  (void)write_all(STDERR_FILENO, std::string(line) + "\n", "standard error");
+Status Terminal::print_text(std::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? print(escaped(text, true)) : print(text);
 }
 
-void Terminal::error(const Error& error) { message("oasr: error: " + error.message()); }
+void Terminal::message(std::string_view line) {
+  clear_progress();
+  (void)write_all(STDERR_FILENO, escaped(line, true) + "\n", "standard error");
+}
+
+void Terminal::error(const Error& error) {
+  auto shown = error;
+  shown.where = escaped(error.where);
+  message("oasr: error: " + shown.message());
+}
 
 void Terminal::warn(std::string_view line) {
   if (verbosity_ != Verbosity::quiet) message("oasr: warning: " + std::string(line));
@@ -78,12 +96,12 @@ void Terminal::progress(std::string_view label, double done, double total, std::
   if (total > 0) {
     const double part = std::clamp(done / total, 0.0, 1.0);
     const int full = static_cast<int>(part * kBarWidth);
-    line = fmt::format("{} {:3.0f} % [{}{}] {:.1f} of {:.1f} {}", label, part * 100,
+    line = fmt::format("{} {:3.0f} % [{}{}] {:.1f} of {:.1f} {}", escaped(label), part * 100,
                        std::string(static_cast<std::size_t>(full), '#'),
                        std::string(static_cast<std::size_t>(kBarWidth - full), ' '), done, total,
                        unit);
   } else {
-    line = fmt::format("{} {:.1f} {}", label, done, unit);
+    line = fmt::format("{} {:.1f} {}", escaped(label), done, unit);
   }
   if (!to_terminal_) {
     message(line);
@@ -98,6 +116,24 @@ void Terminal::clear_progress() {
   if (!drawn_) return;
   drawn_ = false;
   (void)write_all(STDERR_FILENO, "\r\x1b[K", "standard error");
+}
+
+std::string escaped(std::string_view text, bool lines) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const auto length = character_length(text);
+    const bool control = byte < 0x20 || byte == 0x7f;
+    const bool c1 = length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    const bool keep = lines && (byte == '\n' || byte == '\t');
+    if (length > 0 && (keep || (!control && !c1))) {
+      shown += text.substr(0, length);
+    } else {
+      shown += fmt::format("\\x{:02x}", c1 ? static_cast<unsigned char>(text[1]) : byte);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return shown;
 }
 
 std::string megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }

@@ -26,6 +26,8 @@ class Terminal {
 
   // Writes a result at once. An io error (closed pipe, full disk) is kept: see output_error().
   Status print(std::string_view text);
+  // The same of text for people: on a terminal its control characters are shown, not obeyed.
+  Status print_text(std::string_view text);
   // The first error of print(), as after a closed pipe.
   const Status& output_error() const { return output_; }
 
@@ -50,6 +52,10 @@ class Terminal {
   Status output_;
   std::chrono::steady_clock::time_point last_draw_{};
 };
+
+// Control characters (C0, DEL, C1) and bytes that are not UTF-8 as \xNN: names of files and values of
+// others must not steer the terminal. Line ends stay if `lines`.
+std::string escaped(std::string_view text, bool lines = false);
 
 // "12.3 MB" of 10^6 bytes.
 std::string megabytes(double bytes);

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "cli/command.h"
@@ -26,6 +24,9 @@ struct Job {
 
 Result<Job> plan_job(TranscribeArguments& arguments) {
   if (auto good = finish_options(arguments); !good) return unexpected(good.error());
+  if (auto good = check_options(arguments.engine, arguments.options, arguments.audio); !good) {
+    return unexpected(as_command_line(good.error()));
+  }
   if (arguments.formats.empty()) arguments.formats = {"txt"};
   auto formats = parse_output_formats(arguments.formats);
   if (!formats) return unexpected(formats.error());
@@ -47,19 +48,6 @@ Result<Job> plan_job(TranscribeArguments& arguments) {
     job.skipped = std::erase_if(job.inputs, [&](const Input& input) { return job.plan.done(input); });
   }
   return job;
-}
-
-// A folder that can not be written is told before an hour of decoding, not after.
-Status check_output_folder(const std::string& folder) {
-  if (folder.empty()) return {};
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed || !std::filesystem::is_directory(folder, failed) || ::access(folder.c_str(), W_OK) != 0) {
-    return unexpected(ErrorCode::io,
-                      "can not write into the folder" + (failed ? ": " + failed.message() : ""),
-                      folder, "choose another --output-dir");
-  }
-  return {};
 }
 
 // The checkpoint's path. A model of the catalogue is pulled on first use, after saying so.
@@ -115,9 +103,8 @@ int run_transcribe(TranscribeArguments& arguments) {
     terminal.note(fmt::format("nothing to do: {} done before", job->skipped));
     return kOk;
   }
-  if (auto good = check_output_folder(arguments.output_dir); !good) {
-    return end_with(good.error(), terminal);
-  }
+  // Told before an hour of decoding, not after.
+  if (auto good = job->plan.check_writable(job->inputs); !good) return end_with(good.error(), terminal);
   const auto path = locate_model(arguments.engine.model, terminal);
   if (!path) return end_with(path.error(), terminal);
 

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
+#include "cli/model_options.h"
 #include "oasr/models.h"
 
 namespace oasr::cli {
@@ -15,6 +17,8 @@ constexpr const char* kText = "Language and text";
 constexpr const char* kSearch = "Search";
 constexpr const char* kTimes = "Times";
 constexpr const char* kSilence = "Silence and voice activity";
+
+constexpr double kSmallestIncrement = 0.01;  // of the temperature: at most 100 tries of a window
 
 bool is_none(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -86,6 +90,7 @@ void add_model(CLI::App& command, TranscribeArguments& a) {
       ->capture_default_str()->group(kModel);
   command.add_option("--dtype", a.engine.dtype, "Weights: auto, float32, float16, bfloat16")
       ->capture_default_str()->group(kModel);
+  add_quantization_options(command, a.engine.quantization, a.engine.quantization_options, kModel);
   command.add_option("-t,--threads", a.engine.threads, "0: what the cgroup quota allows")
       ->capture_default_str()->group(kModel);
   command.add_option("--batch-size", a.engine.batch_size, "Inputs decoded together")
@@ -165,8 +170,17 @@ void add_search(CLI::App& command, TranscribeArguments& a) {
                       "Step to 1.0 when a window fails its checks; None: no fallback [0.2]",
                       kSearch);
   command.add_flag("--no-fallback", a.no_fallback, "Only the first temperature")->group(kSearch);
-  command.add_option("--seed", o.seed, "Of sampling: the same seed gives the same text")
-      ->capture_default_str()->group(kSearch);
+  command.add_option_function<std::string>(
+             "--seed",
+             [&o](const std::string& text) {
+               const char* end = text.data() + text.size();
+               const auto [rest, failed] = std::from_chars(text.data(), end, o.seed);
+               if (failed != std::errc() || rest != end) {
+                 throw CLI::ValidationError("--seed", "'" + text + "' is not a number from 0 to 2^64 - 1");
+               }
+             },
+             "Of sampling: the same seed gives the same text [0]")
+      ->type_name("UINT")->group(kSearch);
   command.add_option("--max-new-tokens", o.max_new_tokens, "Of a window; 0: the model's limit")
       ->capture_default_str()->group(kSearch);
   add_optional_number(command, "--compression-ratio-threshold", o.compression_ratio_threshold,
@@ -213,7 +227,7 @@ void add_silence(CLI::App& command, TranscribeArguments& a) {
   command.add_option("--vad-speech-pad-ms", o.vad.speech_pad_ms, "Kept around speech")
       ->capture_default_str()->group(kSilence);
   add_optional_number(command, "--silence-dbfs", o.silence_dbfs,
-                      "Windows below this level are not decoded; None: decode all [-60]", kSilence);
+                      "Windows below this level, and steady sounds without speech, are not decoded; None: all are [-60]", kSilence);
   add_optional_number(command, "--hallucination-silence-threshold",
                       o.hallucination_silence_threshold,
                       "Seconds of silence around doubtful text to skip; with --word-timestamps",
@@ -226,13 +240,15 @@ Unexpected contradicts(std::string what, std::string where) {
 
 Status finish_temperatures(TranscribeArguments& a) {
   const double first = a.temperatures.empty() ? 0.0 : a.temperatures.front();
-  if (first < 0 || first > 1) return contradicts("must be from 0 to 1", "--temperature");
+  if (!(first >= 0 && first <= 1)) return contradicts("must be from 0 to 1", "--temperature");
   if (a.temperatures.size() > 1) {
     a.options.temperatures = a.temperatures;
   } else {
     a.options.temperatures = {first};
     const double step = a.temperature_increment.value_or(0);
-    if (step < 0) return contradicts("must not be negative", "--temperature-increment-on-fallback");
+    if (step < 0 || (step > 0 && step < kSmallestIncrement)) {
+      return contradicts("must be 0 or at least 0.01", "--temperature-increment-on-fallback");
+    }
     for (int i = 1; step > 0 && first + i * step <= 1.0 + 1e-6; ++i) {
       a.options.temperatures.push_back(first + i * step);
     }

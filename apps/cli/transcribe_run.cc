@@ -14,6 +14,11 @@ int TranscribeRun::run(Recognizer& recognizer) {
   batched_ ? run_together(recognizer) : run_one_by_one(recognizer);
   terminal_.clear_progress();
   if (inputs_.size() > 1 || skipped_ > 0) summary();
+  // What was printed until then would pass for the whole text.
+  if (interrupted() && done_ < inputs_.size()) {
+    terminal_.error({ErrorCode::cancelled, "stopped before the end",
+                     inputs_.size() == 1 ? inputs_.front().name() : std::string(), {}});
+  }
   if (!terminal_.output_error()) terminal_.error(terminal_.output_error().error());
   return exit_status();
 }
@@ -52,7 +57,8 @@ void TranscribeRun::run_together(Recognizer& recognizer) {
 void TranscribeRun::finish(std::size_t index, const Result<Transcript>& result) {
   const auto& input = inputs_[index];
   if (!result) {
-    if (result.error().code != ErrorCode::cancelled) fail(input, result.error());
+    // A read that Ctrl-C cut short may come back as an error of the file.
+    if (result.error().code != ErrorCode::cancelled && !interrupted()) fail(input, result.error());
     return;
   }
   if (auto delivered = deliver(input, *result); !delivered) {
@@ -92,7 +98,10 @@ Status TranscribeRun::deliver(const Input& input, const Transcript& transcript) 
     // The head alone is a complete file of an input without text.
     return streamed_ == 0 ? terminal_.print(format_head(format)) : terminal_.output_error();
   }
-  return terminal_.print(
+  if (format == OutputFormat::json) {
+    return terminal_.print(format_transcript(transcript, format, context(input)));
+  }
+  return terminal_.print_text(
       prefixed(input, format_transcript(transcript, format, context(input))));
 }
 
@@ -101,7 +110,7 @@ void TranscribeRun::stream(const Input& input, const Segment& segment) {
   const auto piece = format_segment(segment, format, streamed_ + 1);
   if (piece.empty()) return;
   const auto head = streamed_++ == 0 ? format_head(format) : std::string();
-  (void)terminal_.print(prefixed(input, head + piece));
+  (void)terminal_.print_text(prefixed(input, head + piece));
 }
 
 bool TranscribeRun::streams() const {
@@ -109,12 +118,15 @@ bool TranscribeRun::streams() const {
 }
 
 // As grep does: with several inputs every line says which it belongs to.
+// A line end in a name would make a line of its own.
 std::string TranscribeRun::prefixed(const Input& input, const std::string& lines) const {
   if (inputs_.size() == 1 || plan_.formats().front() != OutputFormat::txt) return lines;
+  std::string name = input.name();
+  if (name.find('\n') != std::string::npos) name = escaped(name);
   std::string text;
   for (std::size_t at = 0; at < lines.size();) {
     const auto end = std::min(lines.find('\n', at), lines.size() - 1);
-    text += input.name() + ": " + lines.substr(at, end + 1 - at);
+    text += name + ": " + lines.substr(at, end + 1 - at);
     at = end + 1;
   }
   return text;

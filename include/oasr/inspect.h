@@ -26,7 +26,7 @@ struct FileReport {
 
 struct ModelReport {
   std::string path;
-  std::string container;              // "huggingface", "openai", "ctranslate2", "ggml"
+  std::string container;              // "huggingface", "openai", "ctranslate2", "ggml", "native"
   std::string architecture;           // "whisper"; empty when it is not known
   std::string size_name;              // "base"; empty when no known size matches
   std::int64_t parameters = 0;        // of the model; if it does not load, of all stored tensors
@@ -40,10 +40,14 @@ struct ModelReport {
   std::map<std::string, std::string> documents;           // configuration texts by name
   std::vector<std::string> notes;     // "weights are stored as q5_0 …"; problems that stop a load
   bool loads = false;                 // the strict load succeeds
+  // With InspectOptions::quantization, of a checkpoint that loads: as Recognizer::quantization_summary
+  // (with all layers) and quantization_info().
+  std::string quantization_summary, quantization_info;
 };
 
 struct InspectOptions {
   bool checksums = false;             // SHA-256 of every file
+  bool quantization = false;          // what every layer is quantized to
 };
 
 // Reads the checkpoint at `path` (or a catalogue name in the cache) and describes it. A checkpoint

@@ -14,6 +14,11 @@ struct Segment;
 struct EngineConfig {
   std::string model;             // a path, or a name of the catalogue ("base")
   std::string dtype = "auto";    // weights: auto, float32, float16, bfloat16 (arithmetic: float32)
+  // int8 and other quantized arithmetic: a scheme ("int8_w8a8"). Empty: full precision, or what a
+  // quantized checkpoint says; naming one of its own schemes changes nothing, another is an error.
+  std::string quantization;
+  // "ignore=GLOB,…" (layers that stay at full precision), "module_types=linear,…".
+  std::vector<std::string> quantization_options;
   int threads = 0;               // 0: what the cgroup quota allows
   int batch_size = 1;            // windows of different inputs decoded together
   bool download = true;          // a catalogue name that is not in the cache is pulled
@@ -60,7 +65,9 @@ struct TranscribeOptions {
   int max_new_tokens = 0;        // 0: the model's limit a window
 
   // Below this level a window is digital silence or noise floor and is not decoded: dBFS of its
-  // loudest 25 ms. Nothing: never skip.
+  // loudest 25 ms. A window of steady sound (all of it within 1.5 dB) without speech is not decoded either. One
+  // whose text at the first temperature fails the thresholds is skipped, without a try at higher
+  // ones, if voice activity detection (Silero) finds no speech in it. Nothing: never skip.
   std::optional<double> silence_dbfs = -60.0;
   // The decode() path of Whisper: pad the samples (not the mel) of a clip of 30 s or less.
   bool single_window = false;

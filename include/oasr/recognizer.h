@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "oasr/options.h"
 #include "oasr/result.h"
@@ -25,6 +26,13 @@ struct AudioInput {
   int raw_channels = 1;            // of raw PCM
 };
 
+// What can be said of options before a model is looked for: names, ranges and contradictions, of `audio`
+// only how it is read (channel, raw PCM), and the values of oasr's environment variables. Errors:
+// invalid_argument, unsupported (a scheme, an instruction set). load() and transcribe() check again, and
+// what depends on the model.
+Status check_options(const EngineConfig& engine, const TranscribeOptions& options,
+                     const AudioInput& audio);
+
 // Where the time went since load(): wall seconds.
 struct Timings {
   double load_seconds = 0;
@@ -36,6 +44,21 @@ struct Timings {
   std::int64_t steps = 0;          // those calls
   std::int64_t step_rows = 0;      // tokens scored in them, all rows
 };
+
+// One layer's share of the time, since measure_layers(true).
+struct LayerTime {
+  std::string layer;               // "model.encoder.layers.0.fc1"
+  std::string scheme;              // "int8_w8a8"; empty: full precision, or no matrix
+  std::string kernel;              // "scaled_mm avx512_vnni"; empty: not a matrix
+  std::int64_t calls = 0;
+  std::int64_t rows = 0;           // of its inputs, all calls
+  double seconds = 0;              // wall
+  double operations = 0;           // 2 · rows · in · out; 0 for what is not a matrix
+};
+
+// What one core reaches on this machine with the instructions of a kernel ("scaled_mm avx512_vnni"),
+// measured on registers for `seconds`: 10^9 operations a second; 0 for a kernel without such a peak.
+double kernel_peak_gops(const std::string& kernel, double seconds = 0.05);
 
 // Not thread-safe: one call at a time. Clones may run side by side: they share the weights.
 class Recognizer {
@@ -63,6 +86,15 @@ class Recognizer {
                         const Callbacks& callbacks = {});
 
   Timings timings() const;
+
+  // Times every layer from now on (a few percent slower), or stops. In the order of the first call.
+  void measure_layers(bool on);
+  std::vector<LayerTime> layer_times() const;
+
+  // How every layer is quantized, which kernel it runs and who quantizes its input: a JSON object
+  // (docs/quantization.md), and the same for people, with a table of all layers if asked for.
+  std::string quantization_info() const;
+  std::string quantization_summary(bool layers) const;
 
   // What is loaded and how it runs, as a JSON object (architecture, dtype, lanes, threads, notes).
   std::string report() const;

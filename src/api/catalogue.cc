@@ -74,8 +74,10 @@ Result<ModelSource> parse_source(const Json& json, const std::string& model) {
   const auto where = model + "/" + source.kind;
   if (json.contains("packages")) {
     for (const auto& item : json["packages"]) {
-      SourcePackage package{TRY(text(item, "name", where)), TRY(text(item, "version", where)),
-                            TRY(parse_digest(item, where))};
+      SourcePackage package;
+      package.name = TRY(text(item, "name", where));
+      package.version = TRY(text(item, "version", where));
+      package.digest = TRY(parse_digest(item, where));
       if (package.digest.hex.empty()) return wrong(where + ": a package without a digest");
       source.packages.push_back(std::move(package));
     }
@@ -118,6 +120,7 @@ std::string Catalogue::names() const {
   for (const auto& model : models) {
     if (!all.empty()) all += ", ";
     all += model.name;
+    for (const auto& alias : model.aliases) all += " (" + alias + ")";
   }
   return all;
 }

@@ -27,9 +27,10 @@ std::string hex(std::span<const unsigned char> bytes) {
 
 Result<std::string> file_digest(const std::filesystem::path& path, Digest::Kind kind,
                                 const std::function<bool()>& cancelled) {
-  std::ifstream file(path, std::ios::binary);
   std::error_code failed;
-  const auto size = std::filesystem::file_size(path, failed);
+  const auto size = std::filesystem::file_size(path, failed);  // fails for a pipe or a device
+  std::ifstream file;
+  if (!failed) file.open(path, std::ios::binary);
   if (!file || failed) return unexpected(ErrorCode::io, "can not read the file", path.string());
 
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),

@@ -9,6 +9,8 @@
 #include "api/model_cache.h"
 #include "base/env.h"
 #include "base/fs.h"
+#include "kernels/scaled_mm/backend.h"
+#include "layers/links.h"
 #include "base/json.h"
 #include "device/cpu.h"
 #include "oasr/version.h"
@@ -111,9 +113,19 @@ class Examination {
     }
     if (rows.empty()) rows.emplace_back("variables", "none is set");
     group("environment", std::move(rows));
+    for (const auto& checked : {status_of(kernels::selected_scaled_mm_backend()),
+                                status_of(layers::quantization_fusion())}) {
+      if (!checked) problem(checked.error().where + " is " + checked.error().what, checked.error().remedy);
+    }
   }
 
  private:
+  template <class T>
+  static Status status_of(Result<T> result) {
+    if (result) return {};
+    return unexpected(std::move(result).error());
+  }
+
   static fs::path existing_parent(fs::path path) {
     std::error_code failed;
     while (!fs::exists(path, failed) && path.has_parent_path() && path != path.parent_path()) {
@@ -143,7 +155,9 @@ class Examination {
     if (free_bytes < kLowDisk) {
       problem("less than 500 MiB are free on the cache's disk", "free some space");
     }
-    if (!cached && env_flag("OASR_OFFLINE")) {
+    const auto offline = env_flag("OASR_OFFLINE");
+    if (!offline) problem(offline.error().where + ": " + offline.error().what, offline.error().remedy);
+    if (!cached && offline && *offline) {
       problem("the default model is not in the cache, and OASR_OFFLINE forbids to pull it",
               "unset OASR_OFFLINE once and run: oasr pull " + name);
     } else if (!cached) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "device/thread_pool.h"
+#include "load/load.h"
 #include "models/registry.h"
 #include "oasr/models.h"
 #include "text/tokenizer.h"
@@ -53,19 +54,23 @@ void describe_dimensions(const Checkpoint& checkpoint, ModelReport& report) {
 }
 
 // The strict load, in the storage that costs least memory, says whether the checkpoint is whole.
-Status describe_model(const Checkpoint& checkpoint, ModelReport& report) {
+Status describe_model(Checkpoint checkpoint, const InspectOptions& options, ModelReport& report) {
   const auto* architecture = TRY(models::find_architecture(checkpoint));
   report.architecture = architecture->name;
   ThreadPool pool(TRY(thread_count(0)));
-  const ExecContext context{&pool, TRY(selected_isa())};
-  const auto model = TRY(architecture->load(checkpoint, {}, context));
-  const auto& info = model->info();
+  const ExecContext context{.pool = &pool, .isa = TRY(selected_isa())};
+  const auto loaded = TRY(load::load_checkpoint(std::move(checkpoint), {}, context));
+  const auto& info = loaded.model->info();
   report.loads = true;
   report.size_name = info.size_name;
   report.parameters = info.parameters;  // a tensor under two names counts once
   report.languages = info.languages;
-  report.vocabulary_size = model->tokenizer().size();
+  report.vocabulary_size = loaded.model->tokenizer().size();
   report.notes = info.notes;
+  if (options.quantization) {
+    report.quantization_summary = load::to_text(loaded.report, true);
+    report.quantization_info = dump_json(load::to_json(loaded.report), 2);
+  }
   return {};
 }
 
@@ -75,17 +80,19 @@ Result<ModelReport> inspect_model(const std::string& path, const InspectOptions&
   return guarded([&]() -> Result<ModelReport> {
     ModelReport report;
     report.path = TRY(resolve_model(path));
-    const auto checkpoint = TRY(open_checkpoint(report.path));
+    auto checkpoint = TRY(open_checkpoint(report.path));
     report.container = checkpoint.container;
     report.documents = checkpoint.documents;
     const auto& source = checkpoint.tokenizer;
     report.tokenizer =
         source.kind == "none" ? "built in" : source.origin + " (" + source.kind + ")";
+    if (!checkpoint.source_container.empty()) report.container += " (from " + checkpoint.source_container + ")";
     describe_tensors(checkpoint, report);
     describe_dimensions(checkpoint, report);
     TRY(describe_files(checkpoint, options, report));
-    if (auto loaded = describe_model(checkpoint, report); !loaded) {
-      report.notes = checkpoint.notes;
+    auto notes = checkpoint.notes;
+    if (auto loaded = describe_model(std::move(checkpoint), options, report); !loaded) {
+      report.notes = std::move(notes);
       report.notes.push_back("does not load: " + loaded.error().message());
     }
     return report;
@@ -112,6 +119,9 @@ std::string to_json(const ModelReport& report, bool tensors, int indent) {
     OrderedJson row = {{"path", file.path}, {"bytes", file.bytes}};
     if (!file.sha256.empty()) row["sha256"] = file.sha256;
     json["files"].push_back(std::move(row));
+  }
+  if (!report.quantization_info.empty()) {
+    json["quantization"] = OrderedJson::parse(report.quantization_info, nullptr, false);
   }
   if (tensors) {
     json["tensors"] = OrderedJson::array();

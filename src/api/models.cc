@@ -1,11 +1,24 @@
 #include "oasr/models.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "api/guard.h"
 #include "api/pull.h"
 #include "base/env.h"
 #include "base/fs.h"
 
 namespace oasr {
+
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+}  // namespace
 
 std::vector<CatalogueModel> catalogue() {
   const auto cache = ModelCache::of_user();
@@ -32,7 +45,7 @@ bool in_catalogue(std::string_view name) { return builtin_catalogue().find(name)
 Result<std::string> pull_model(std::string_view name, const PullOptions& options) {
   return guarded([&]() -> Result<std::string> {
     const PullEnvironment environment{builtin_catalogue(), ModelCache::of_user(),
-                                      env_flag("OASR_OFFLINE"), false};
+                                      TRY(env_flag("OASR_OFFLINE")), false};
     return TRY(pull(environment, name, options)).string();
   });
 }
@@ -47,8 +60,10 @@ Result<std::string> resolve_model(std::string_view name_or_path) {
   const std::string path(name_or_path);
   std::error_code failed;
   if (fs::exists(path, failed)) return path;
+  const auto* meant = builtin_catalogue().find(lower(path));
   return unexpected(ErrorCode::not_found, "is neither a path nor a name of the catalogue", path,
-                    "names: " + builtin_catalogue().names());
+                    (meant != nullptr ? "did you mean " + lower(path) + "? " : "") +
+                        ("names: " + builtin_catalogue().names()));
 }
 
 }  // namespace oasr

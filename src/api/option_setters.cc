@@ -36,6 +36,12 @@ bool parse(std::string_view text, bool& target) {
   return true;
 }
 
+// One more of an option that is given several times.
+bool parse(std::string_view text, std::vector<std::string>& target) {
+  target.emplace_back(text);
+  return true;
+}
+
 bool parse(std::string_view text, std::optional<double>& target) {
   if (text == "none") {
     target.reset();
@@ -80,6 +86,8 @@ using T = TranscribeOptions;
 constexpr std::array kSetters = {
     Setter{"model", engine<&EngineConfig::model>},
     Setter{"dtype", engine<&EngineConfig::dtype>},
+    Setter{"quantization", engine<&EngineConfig::quantization>},
+    Setter{"quantization-option", engine<&EngineConfig::quantization_options>},
     Setter{"threads", engine<&EngineConfig::threads>},
     Setter{"batch-size", engine<&EngineConfig::batch_size>},
     Setter{"download", engine<&EngineConfig::download>},

@@ -120,6 +120,15 @@ OrderedJson to_json(const Transcript& transcript, const OutputContext& context) 
   }
   json["seed"] = transcript.seed;
   if (!context.model.empty()) json["model"] = to_valid_utf8(context.model);
+  if (!transcript.dtype.empty()) {
+    json["dtype"] = transcript.dtype;
+    json["quantization"] =
+        transcript.quantization.empty() ? OrderedJson(nullptr) : OrderedJson(transcript.quantization);
+    json["quantization_options"] = OrderedJson::array();
+    for (const auto& option : transcript.quantization_options) {
+      json["quantization_options"].push_back(to_valid_utf8(option));
+    }
+  }
   if (context.options != nullptr) json["options"] = options_json(*context.options);
   return json;
 }

@@ -151,6 +151,20 @@ TEST(JsonOutput, LineIsOneLine) {
   EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
+TEST(JsonOutput, SaysHowTheModelRan) {
+  auto transcript = two_segments();
+  EXPECT_FALSE(parse_json(format_json_line(transcript), "test")->contains("dtype"));
+  transcript.dtype = "float16";
+  EXPECT_TRUE((*parse_json(format_json_line(transcript), "test"))["quantization"].is_null());
+  transcript.quantization = "int8_w8a8";
+  transcript.quantization_options = {"ignore=*.fc1"};
+  const auto json = parse_json(format_json_line(transcript), "test");
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["dtype"], "float16");
+  EXPECT_EQ((*json)["quantization"], "int8_w8a8");
+  EXPECT_EQ((*json)["quantization_options"][0], "ignore=*.fc1");
+}
+
 TEST(JsonOutput, AnErrorIsAnObjectToo) {
   const Error error{ErrorCode::bad_audio, "no \"audio\"", "a.txt", "give audio"};
   const auto json = parse_json(format_json_error(error, {"7", "a.txt", "", nullptr}), "test");

@@ -3,40 +3,22 @@
 #include <chrono>
 
 #include "api/guard.h"
+#include "api/layer_profile.h"
+#include "api/load_options.h"
 #include "api/timed_model.h"
 #include "audio/audio_source.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/transcriber.h"
 #include "load/load.h"
-#include "oasr/models.h"
 
 namespace oasr {
 namespace {
 
-constexpr int kLargestBatch = 64;
-
-Result<std::optional<DType>> parse_dtype(const std::string& name) {
-  if (name == "auto") return std::optional<DType>();
-  const auto dtype = parse_enum(dtype_names(), name);
-  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return dtype;
-  return unexpected(ErrorCode::invalid_argument, "'" + name + "' is not a dtype of weights", "dtype",
-                    "use auto, float32, float16 or bfloat16");
-}
-
-// The checkpoint's path; a catalogue name that is not cached is pulled.
-Result<std::string> locate_model(const EngineConfig& config) {
-  auto path = resolve_model(config.model);
-  if (path || !config.download || !in_catalogue(config.model)) return path;
-  PullOptions options;
-  options.notice = [&](std::string_view line) {
-    log(LogLevel::info, config.model + ": " + std::string(line));
-  };
-  return pull_model(config.model, options);
-}
-
-Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input) {
+Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input,
+                                                const Callbacks& callbacks) {
   AudioOptions options;
+  options.cancelled = callbacks.cancelled;
   options.channel = input.channel;
   if (!input.raw_encoding.empty()) {
     options.raw = RawFormat{input.raw_encoding, input.raw_sample_rate, input.raw_channels};
@@ -46,11 +28,19 @@ Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input) {
                             options);
 }
 
+// "float32", "int8 (60 layers) and float32"
+std::string arithmetic(const load::QuantizationReport& report) {
+  if (report.schemes.empty()) return "float32";
+  return "int8 (" + std::to_string(report.quantized + report.reference) + " layers) and float32";
+}
+
 }  // namespace
 
 struct Recognizer::Impl {
   EngineConfig config;
   std::shared_ptr<const models::AedModel> model;
+  std::shared_ptr<const load::QuantizationReport> quantization;
+  std::unique_ptr<LayerProfile> profile = std::make_unique<LayerProfile>();
   std::shared_ptr<Timings> timings = std::make_shared<Timings>();
   std::unique_ptr<ThreadPool> pool;
   ExecContext context;
@@ -60,7 +50,19 @@ struct Recognizer::Impl {
     context.isa = TRY(selected_isa());
     pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
     context.pool = pool.get();
+    context.observer = profile.get();
     return {};
+  }
+
+  // Notes on a result how the model ran.
+  Result<Transcript> described(Result<Transcript> transcript) const {
+    if (!transcript) return transcript;
+    transcript->dtype = dtype_name(model->info().weight_dtype);
+    for (const auto& scheme : quantization->schemes) {
+      transcript->quantization += (transcript->quantization.empty() ? "" : ",") + scheme;
+    }
+    transcript->quantization_options = config.quantization_options;
+    return transcript;
   }
 
   Status start_transcriber() {
@@ -77,23 +79,20 @@ Recognizer& Recognizer::operator=(Recognizer&&) noexcept = default;
 
 Result<Recognizer> Recognizer::load(const EngineConfig& config) {
   return guarded([&]() -> Result<Recognizer> {
-    if (config.batch_size < 1 || config.batch_size > kLargestBatch) {
-      return unexpected(ErrorCode::invalid_argument, "must be 1 to " + std::to_string(kLargestBatch),
-                        "batch_size");
-    }
-    load::LoadOptions options;
-    options.dtype = TRY(parse_dtype(config.dtype));
-    const auto path = TRY(locate_model(config));
+    TRY(check_batch_size(config.batch_size));
+    const auto options = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
+    const auto path = TRY(locate_model(config.model, config.download));
     const auto start = std::chrono::steady_clock::now();
     auto impl = std::make_unique<Impl>();
     impl->config = config;
     TRY(impl->start_threads());
-    const auto model = TRY(load::load_model(path, options, impl->context));
-    impl->model = std::dynamic_pointer_cast<const models::AedModel>(model);
+    auto loaded = TRY(load::load_model(path, options, impl->context));
+    impl->model = std::dynamic_pointer_cast<const models::AedModel>(loaded.model);
     if (impl->model == nullptr) {
-      return unexpected(ErrorCode::unsupported, "no engine serves " + model->info().architecture,
-                        path);
+      return unexpected(ErrorCode::unsupported,
+                        "no engine serves " + loaded.model->info().architecture, path);
     }
+    impl->quantization = std::make_shared<const load::QuantizationReport>(std::move(loaded.report));
     TRY(impl->start_transcriber());
     impl->timings->load_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -106,6 +105,7 @@ Result<Recognizer> Recognizer::clone() const {
     auto impl = std::make_unique<Impl>();
     impl->config = impl_->config;
     impl->model = impl_->model;
+    impl->quantization = impl_->quantization;
     TRY(impl->start_threads());
     TRY(impl->start_transcriber());
     return Recognizer(std::move(impl));
@@ -115,8 +115,8 @@ Result<Recognizer> Recognizer::clone() const {
 Result<Transcript> Recognizer::transcribe(const AudioInput& audio, const TranscribeOptions& options,
                                           const Callbacks& callbacks) {
   return guarded([&]() -> Result<Transcript> {
-    const auto source = TRY(open_input(audio));
-    return impl_->transcriber->transcribe(*source, options, callbacks);
+    const auto source = TRY(open_input(audio, callbacks));
+    return impl_->described(impl_->transcriber->transcribe(*source, options, callbacks));
   });
 }
 
@@ -126,10 +126,10 @@ void Recognizer::transcribe_batch(
   std::size_t next = 0;
   const auto status = guarded([&]() -> Status {
     impl_->transcriber->transcribe_many(
-        audio.size(), [&](std::size_t index) { return open_input(audio[index]); }, options,
+        audio.size(), [&](std::size_t index) { return open_input(audio[index], callbacks); }, options,
         callbacks, [&](std::size_t index, Result<Transcript> transcript) {
           next = index + 1;
-          done(index, std::move(transcript));
+          done(index, impl_->described(std::move(transcript)));
         });
     return {};
   });
@@ -138,6 +138,20 @@ void Recognizer::transcribe_batch(
     done(next, status ? Result<Transcript>(unexpected(ErrorCode::internal, "no result"))
                       : Result<Transcript>(unexpected(status.error())));
   }
+}
+
+void Recognizer::measure_layers(bool on) { impl_->profile->measure(on); }
+
+std::vector<LayerTime> Recognizer::layer_times() const {
+  return impl_->profile->times(*impl_->quantization);
+}
+
+std::string Recognizer::quantization_info() const {
+  return dump_json(load::to_json(*impl_->quantization), 2) + "\n";
+}
+
+std::string Recognizer::quantization_summary(bool layers) const {
+  return load::to_text(*impl_->quantization, layers);
 }
 
 Timings Recognizer::timings() const { return *impl_->timings; }
@@ -150,7 +164,9 @@ std::string Recognizer::report() const {
                       {"parameters", info.parameters},
                       {"weights", dtype_name(info.weight_dtype)},
                       {"weight_bytes", info.weight_bytes},
-                      {"arithmetic", "float32"},
+                      {"schemes", impl_->quantization->schemes},
+                      {"quantized_layers", impl_->quantization->quantized + impl_->quantization->reference},
+                      {"arithmetic", arithmetic(*impl_->quantization)},
                       {"isa", enum_name(isa_names(), impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"batch_size", impl_->config.batch_size},

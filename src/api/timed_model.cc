@@ -62,6 +62,7 @@ class TimedState final : public AedState {
     ++timings_->prompts;
     return state_->alignment(window, tokens, logits);
   }
+  std::optional<models::Fault> take_fault() override { return state_->take_fault(); }
   std::span<const float> encoder_output() const override { return state_->encoder_output(); }
 
  private:
@@ -76,6 +77,7 @@ class TimedModel final : public models::AedModel {
 
   const models::ModelInfo& info() const override { return model_->info(); }
   const Tokenizer& tokenizer() const override { return model_->tokenizer(); }
+  const layers::LayerList& layers() const override { return model_->layers(); }
   int n_mels() const override { return model_->n_mels(); }
   int window_frames() const override { return model_->window_frames(); }
   int context_size() const override { return model_->context_size(); }

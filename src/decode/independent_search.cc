@@ -20,8 +20,9 @@ class IndependentSearch final : public Search {
       // All samples start from the same logits; the prompt was scored in the first row only.
       apply_rules(rules_, logits, beams_.front().history);
       if (rows_.size() > 1) scorer.reorder(rows_, parents_);
+      const History start = beams_.front().history;
       beams_.clear();
-      for (const RowId row : rows_) choose({row, 0, {}, 0}, logits);
+      for (const RowId row : rows_) choose({row, 0, start, 0}, logits);
       return;
     }
     const std::size_t alive = beams_.size();

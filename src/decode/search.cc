@@ -17,13 +17,19 @@ Search::Search(SearchStart start, const SearchOptions& options, const LogitRules
       rules_(rules),
       rows_(rows.begin(), rows.end()),
       tree_(start_.timestamp_begin,
-            rows.size() * static_cast<std::size_t>(std::max(options.max_new_tokens, 0))) {
+            rows.size() * static_cast<std::size_t>(std::max(options.max_new_tokens, 0)) +
+                start_.forced.size()) {
   CHECK(!start_.prompt.empty(), "a search starts from a prompt");
   CHECK(!rows_.empty(), "a search needs decoder rows");
   CHECK(options_.max_new_tokens > 0, "a search may choose at least one token");
   beams_.reserve(rows_.size());
   finished_.reserve(2 * rows_.size());
-  beams_.push_back({rows_.front(), start_.prompt.back(), {}, 0});
+  History history;
+  for (const TokenId token : start_.forced) {
+    start_.prompt.push_back(token);
+    history = tree_.extend(history, token);
+  }
+  beams_.push_back({rows_.front(), start_.prompt.back(), history, 0});
   if (!start_.probe_index) return;
   const int last = static_cast<int>(start_.prompt.size()) - 1;
   CHECK(*start_.probe_index >= 0 && *start_.probe_index <= last, "the probe is in the prompt");
@@ -57,11 +63,12 @@ void Search::advance(std::span<float> logits, int vocabulary_size, StepScorer& s
 
 std::vector<Hypothesis> Search::results() const {
   CHECK(done() && !finished_.empty(), "results of a finished search");
+  const int forced = static_cast<int>(start_.forced.size());
   std::vector<Hypothesis> all;
   all.reserve(finished_.size());
   for (const Finished& entry : finished_) {
     all.push_back({tree_.tokens(entry.history), entry.sum,
-                   double{entry.sum} / (entry.history.length + 1), entry.ended});
+                   double{entry.sum} / (entry.history.length - forced + 1), entry.ended});
   }
   rank_by_likelihood(all, options_.length_penalty);
   return all;

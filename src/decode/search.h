@@ -28,6 +28,8 @@ struct SearchOptions {
 // What one search starts from.
 struct SearchStart {
   std::vector<TokenId> prompt;  // at least one token
+  // Follow the prompt and count as chosen, at no cost: a forced beginning of every hypothesis.
+  std::vector<TokenId> forced = {};
   // The probability of `probe_token` after prompt[0 … probe_index] is reported (no-speech).
   std::optional<int> probe_index;
   TokenId probe_token = 0;
@@ -38,7 +40,7 @@ struct SearchStart {
 struct Hypothesis {
   std::vector<TokenId> tokens;  // after the prompt, without eot
   float sum_logprob = 0;        // eot included when it ended
-  double avg_logprob = 0;       // sum / (tokens + 1)
+  double avg_logprob = 0;       // sum / (tokens that were not forced + 1)
   bool ended = false;           // by eot, not by the token limit
 };
 

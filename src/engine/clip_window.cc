@@ -12,12 +12,12 @@ namespace {
 
 class ClipWindow final : public WindowSource {
  public:
-  ClipWindow(std::span<const float> samples, int n_mels)
-      : samples_(static_cast<std::int64_t>(samples.size())),
-        frames_(static_cast<int>(samples_ / kWhisperHop)),
-        mel_(whisper_log_mel(samples, n_mels)) {
+  ClipWindow(std::vector<float> samples, int n_mels)
+      : samples_(std::move(samples)),
+        frames_(static_cast<int>(samples_.size() / kWhisperHop)),
+        mel_(whisper_log_mel(samples_, n_mels)) {
     LevelMeter meter;
-    meter.push(samples, levels_);
+    meter.push(samples_, levels_);
     meter.finish(frames_, levels_);
   }
 
@@ -30,12 +30,15 @@ class ClipWindow final : public WindowSource {
   std::span<const float> levels(int frames) const override {
     return std::span(levels_).first(static_cast<std::size_t>(frames));
   }
+  std::span<const float> audio(int frames) const override {
+    return std::span(samples_).first(static_cast<std::size_t>(frames * kWhisperHop));
+  }
   std::optional<std::int64_t> total_frames() const override { return frames_; }
-  std::int64_t samples() const override { return samples_; }
+  std::int64_t samples() const override { return static_cast<std::int64_t>(samples_.size()); }
   bool exact_maximum() const override { return true; }
 
  private:
-  std::int64_t samples_;
+  std::vector<float> samples_;
   int frames_;
   std::vector<float> mel_;
   std::vector<float> levels_;
@@ -56,7 +59,7 @@ Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n
                       "single_window", "leave single_window out");
   }
   samples.resize(size);
-  return std::unique_ptr<WindowSource>(std::make_unique<ClipWindow>(samples, n_mels));
+  return std::unique_ptr<WindowSource>(std::make_unique<ClipWindow>(std::move(samples), n_mels));
 }
 
 }  // namespace oasr::engine

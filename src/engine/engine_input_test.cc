@@ -1,5 +1,6 @@
 // What the engine makes of odd, many and unfinished recordings, over a scripted model.
 #include "engine/engine_fixture.h"
+#include "testing/paths.h"
 
 namespace oasr::engine {
 namespace {
@@ -37,6 +38,38 @@ TEST_F(EngineInput, SkipsSilenceNoiseAndTonesAtNoCost) {
     EXPECT_TRUE(has_warning(*transcript, "empty_result"));
   }
   EXPECT_EQ(model->encoded, 0);
+}
+
+// Speech under a hum, or with a constant offset, moves the level by less than 1.5 dB: it is heard.
+TEST_F(EngineInput, DecodesSpeechUnderASteadySound) {
+  use(say({at(0), 0, at(3)}));
+  const auto speech = *read_all(**open_audio(testing::project_dir() / "assets/samples/jfk.flac"));
+  auto offset = speech, hum = speech;
+  for (std::size_t i = 0; i < speech.size(); ++i) {
+    offset[i] = 0.02f * speech[i] + 0.05f;
+    hum[i] = 0.05f * speech[i] + 0.05f * std::sin(2 * std::numbers::pi_v<float> * 50 *
+                                                  static_cast<float>(i) / 16000);
+  }
+  for (const auto& samples : {offset, hum}) {
+    const auto transcript = run(samples, english());
+    ASSERT_TRUE(transcript);
+    EXPECT_EQ(transcript->text, " a");
+  }
+}
+
+TEST_F(EngineInput, SaysThatSamplesAreFarBeyondFullScale) {
+  use(say({at(0), 0, at(3)}));
+  auto samples = babble(5);
+  for (float& sample : samples) sample *= 1000;
+  const auto loud = run(samples, english());
+  ASSERT_TRUE(loud);
+  EXPECT_TRUE(std::ranges::any_of(loud->warnings, [](const Warning& w) {
+    return w.kind == "audio" && w.message.find("times full scale") != std::string::npos;
+  }));
+  for (float& sample : samples) sample *= 1e35f;
+  const auto absurd = run(samples, english());
+  ASSERT_FALSE(absurd);
+  EXPECT_EQ(absurd.error().code, ErrorCode::bad_audio);
 }
 
 TEST_F(EngineInput, DecodesQuietWindowsWhenTheGateIsOff) {
@@ -162,6 +195,7 @@ TEST_F(EngineInput, ManyTogetherEqualEachAloneBitForBit) {
   auto options = english();
   options.seed = 5;
   options.best_of = 2;
+  options.silence_dbfs.reset();  // falls back, although nobody speaks
   std::vector<std::vector<float>> inputs;
   for (int i = 0; i < 7; ++i) inputs.push_back(babble(3 + 13.0 * i, 200 + 31.0 * i));
   std::vector<Transcript> alone;

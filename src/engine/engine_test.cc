@@ -1,10 +1,16 @@
 // What the engine makes of windows, over a scripted model.
 #include "engine/engine_fixture.h"
+#include "testing/paths.h"
 
 namespace oasr::engine {
 namespace {
 
 using Engine = EngineFixture;
+
+// Eleven seconds of a real voice.
+std::vector<float> speech() {
+  return *read_all(**open_audio(testing::project_dir() / "assets/samples/jfk.flac"));
+}
 
 TEST_F(Engine, GivesTheSegmentsBetweenTimestamps) {
   use(say({at(0), 0, 1, at(2), at(2), 2, at(4.5)}));
@@ -126,15 +132,15 @@ TEST_F(Engine, KeepsLongPromptsWithinHalfTheContext) {
 
 TEST_F(Engine, StartsTheFirstWindowWithThePrefix) {
   use([](const FakeStep& step, std::span<float> logits) {
-    const bool prefixed = !step.said.empty() && step.said[0] == 16;
-    say(prefixed ? std::vector<TokenId>{16, at(0), 0, at(3)}
+    const bool prefixed = step.said.size() > 1 && step.said[1] == 16;
+    say(prefixed ? std::vector<TokenId>{at(0), 16, 0, at(3)}
                  : std::vector<TokenId>{at(0), 1, at(3)})(step, logits);
   });
   auto options = english();
   options.prefix = "q";
   const auto transcript = run(babble(31), options);
   ASSERT_TRUE(transcript);
-  EXPECT_EQ(transcript->text, " a b");
+  EXPECT_EQ(transcript->text, " q a b");  // a forced beginning is part of the text
 }
 
 TEST_F(Engine, WithoutTimestampsAWindowIsASegment) {
@@ -155,12 +161,48 @@ TEST_F(Engine, TriesTheTemperaturesInOrderAndKeepsTheLast) {
   options.temperatures = {0, 0.4};
   options.best_of = 3;
   options.logprob_threshold = -0.5;
-  const auto transcript = run(babble(3), options);
+  const auto transcript = run(speech(), options);
   ASSERT_TRUE(transcript);
   EXPECT_TRUE(has_warning(*transcript, "fallback_exhausted"));
   EXPECT_EQ(model->encoded, 1);
   EXPECT_EQ(model->most_rows, 3);
   for (const auto& segment : transcript->segments) EXPECT_EQ(segment.temperature, 0.4);
+}
+
+TEST_F(Engine, DoesNotFallBackWhereVoiceActivityDetectionFindsNoSpeech) {
+  use(say({at(0), 0, at(3)}, 0.2f));  // unlikely at any temperature
+  auto options = english();
+  options.temperatures = {0, 0.4};
+  options.logprob_threshold = -0.5;
+  auto transcript = run(joined(babble(35), speech()), options);
+  ASSERT_TRUE(transcript);
+  ASSERT_FALSE(transcript->segments.empty());
+  for (const auto& segment : transcript->segments) {
+    EXPECT_EQ(segment.seek, 3000);  // the second window, which holds the speech
+    EXPECT_EQ(segment.temperature, 0.4);
+  }
+  EXPECT_TRUE(has_warning(*transcript, "no_speech"));
+  EXPECT_TRUE(has_warning(*transcript, "fallback_exhausted"));
+  EXPECT_EQ(model->prompts.size(), 1u + 2);
+  options.silence_dbfs.reset();
+  transcript = run(babble(30), options);
+  EXPECT_FALSE(has_warning(*transcript, "no_speech"));
+  EXPECT_EQ(transcript->segments.at(0).temperature, 0.4);
+}
+
+TEST_F(Engine, KeepsALikelyTextWithoutAskingForSpeech) {
+  use(say({at(0), 0, at(3)}));
+  EXPECT_EQ(run(babble(3))->text, " a");
+}
+
+TEST_F(Engine, KeepsTheOnlyTemperaturesTextWithoutAskingForSpeech) {
+  use(say({at(0), 0, at(3)}, 0.2f));
+  auto options = english();
+  options.temperatures = {0};
+  options.logprob_threshold = -0.5;
+  const auto transcript = run(babble(3), options);
+  EXPECT_TRUE(has_warning(*transcript, "fallback_exhausted"));
+  EXPECT_FALSE(has_warning(*transcript, "no_speech"));
 }
 
 TEST_F(Engine, StopsFallingBackWhenATemperatureIsGoodEnough) {
@@ -178,7 +220,7 @@ TEST_F(Engine, StopsFallingBackWhenATemperatureIsGoodEnough) {
   options.logprob_threshold.reset();
   options.temperatures = {0, 1.0, 1.0, 1.0};
   options.best_of = 1;
-  const auto transcript = run(babble(3), options);
+  const auto transcript = run(speech(), options);
   ASSERT_TRUE(transcript);
   EXPECT_FALSE(has_warning(*transcript, "fallback_exhausted"));
   ASSERT_FALSE(transcript->segments.empty());

@@ -67,6 +67,7 @@ struct FakeStep {
   int window = 0;                 // how many windows were encoded before, by anyone
   std::span<const TokenId> row;   // everything fed
   std::span<const TokenId> said;  // after the start sequence
+  decode::RowId id = -1;          // of the row
 };
 
 // Answers with logits [1571]; they start at small pseudo-random values of the row and the mel.
@@ -91,6 +92,7 @@ class FakeState final : public models::AedState {
   std::vector<float> alignment(models::WindowId window, std::span<const TokenId> tokens,
                                std::span<float> logits) override;
   std::span<const float> encoder_output() const override { return {}; }
+  std::optional<models::Fault> take_fault() override;
   int vocabulary_size() const override { return 1571; }
   int context_size() const override { return 448; }
   void score(std::span<const Input> inputs, std::span<float> logits) override;
@@ -115,7 +117,7 @@ class FakeState final : public models::AedState {
     std::vector<float> mel;
     int number;
   };
-  void answer(const Row& row, std::span<float> out) const;
+  void answer(decode::RowId id, std::span<float> out) const;
 
   const FakeModel& model_;
   int max_windows_, max_rows_;
@@ -144,6 +146,7 @@ class FakeModel final : public models::AedModel {
   }
   const models::ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return tokenizer_; }
+  const layers::LayerList& layers() const override { return layers_; }
   int n_mels() const override { return 80; }
   int window_frames() const override { return 3000; }
   int context_size() const override { return 448; }
@@ -160,6 +163,11 @@ class FakeModel final : public models::AedModel {
   mutable int encoded = 0, steps = 0, most_rows = 0;
   mutable std::vector<std::vector<TokenId>> prompts;  // what was fed before the first choice
 
+  // Told by the calls of take_fault(), the first one first. A script may add to it, and so may
+  // `called`, which is told of every "encode" and "alignment".
+  mutable std::vector<models::Fault> faults;
+  std::function<void(std::string_view call)> called = [](std::string_view) {};
+
   // A prompt may come in two parts.
   void note_prompt(const std::vector<TokenId>& fed) const {
     const bool goes_on = !prompts.empty() && prompts.back().size() < fed.size() &&
@@ -172,6 +180,7 @@ class FakeModel final : public models::AedModel {
   bool multilingual_;
   models::AedTokens ids_;
   models::ModelInfo info_;
+  layers::LayerList layers_;
   FakeTokenizer tokenizer_;
 };
 
@@ -183,7 +192,15 @@ inline models::WindowId FakeState::encode(std::span<const float> mel) {
   while (windows_.contains(window)) ++window;
   CHECK(window < max_windows_, "a free window");
   windows_[window] = {{mel.begin(), mel.end()}, model_.encoded++};
+  model_.called("encode");
   return window;
+}
+
+inline std::optional<models::Fault> FakeState::take_fault() {
+  if (model_.faults.empty()) return std::nullopt;
+  models::Fault fault = model_.faults.front();
+  model_.faults.erase(model_.faults.begin());
+  return fault;
 }
 
 inline void FakeState::score(std::span<const Input> inputs, std::span<float> logits) {
@@ -195,7 +212,7 @@ inline void FakeState::score(std::span<const Input> inputs, std::span<float> log
       row.tokens.push_back(input.tokens[i]);
       const bool probed = input.probe >= 0 && i == static_cast<std::size_t>(input.probe);
       for (int times = probed + (i + 1 == input.tokens.size()); times > 0; --times) {
-        answer(row, logits.first(1571));
+        answer(input.row, logits.first(1571));
         logits = logits.subspan(1571);
       }
     }
@@ -203,7 +220,8 @@ inline void FakeState::score(std::span<const Input> inputs, std::span<float> log
   }
 }
 
-inline void FakeState::answer(const Row& row, std::span<float> out) const {
+inline void FakeState::answer(decode::RowId id, std::span<float> out) const {
+  const Row& row = rows_.at(id);
   const Window& window = windows_.at(row.window);
   std::uint64_t state = decode::mix64(static_cast<std::uint64_t>(window.mel[40] * 1e6f));
   for (const TokenId id : row.tokens) state = decode::mix64(state ^ static_cast<std::uint64_t>(id));
@@ -217,11 +235,12 @@ inline void FakeState::answer(const Row& row, std::span<float> out) const {
   start = std::min(start, row.tokens.size());
   const std::span<const TokenId> all = row.tokens;
   if (start == all.size()) model_.note_prompt(row.tokens);
-  model_.script()({window.mel, window.number, all, all.subspan(start)}, out);
+  model_.script()({window.mel, window.number, all, all.subspan(start), id}, out);
 }
 
 inline std::vector<float> FakeState::alignment(models::WindowId, std::span<const TokenId> tokens,
                                                std::span<float> logits) {
+  model_.called("alignment");
   // Token i looks at the 20 encoder frames from 20 i.
   std::vector<float> weights(tokens.size() * 1500, 1e-4f);
   for (std::size_t i = 0; i < tokens.size(); ++i) {

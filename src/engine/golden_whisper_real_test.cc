@@ -72,7 +72,7 @@ std::unique_ptr<Bench> load(const std::string& name) {
   options.dtype = DType::f32;
   auto model = load::load_model(folder.path(), options, bench->context);
   if (!model) throw std::runtime_error(model.error().message());
-  bench->model = std::dynamic_pointer_cast<const models::AedModel>(*model);
+  bench->model = std::dynamic_pointer_cast<const models::AedModel>(model->model);
   bench->transcriber = *Transcriber::create(bench->model, bench->context);
   return bench;
 }

@@ -30,12 +30,15 @@ void LevelMeter::finish(std::int64_t frames, std::vector<float>& levels) {
   while (levels_out_ < frames) end_block(levels);
 }
 
-bool is_silent(std::span<const float> levels, double floor_dbfs) {
-  if (levels.empty()) return true;
-  const double loudest = *std::max_element(levels.begin(), levels.end());
-  if (loudest <= std::pow(10.0, floor_dbfs / 10)) return true;
+bool is_quiet(std::span<const float> levels, double floor_dbfs) {
+  return levels.empty() ||
+         *std::max_element(levels.begin(), levels.end()) <= std::pow(10.0, floor_dbfs / 10);
+}
+
+bool is_steady(std::span<const float> levels) {
   constexpr std::size_t kHalfSecond = 50;
   if (levels.size() < kHalfSecond) return false;
+  const double loudest = *std::max_element(levels.begin(), levels.end());
   std::vector<float> sorted(levels.begin(), levels.end());
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());

@@ -29,9 +29,12 @@ class LevelMeter {
   std::int64_t levels_out_ = 0;
 };
 
-// True when no level exceeds `floor_dbfs` (full scale: a sine of amplitude 1 has -3 dBFS), or when
-// the level never moves, as in hum, tones and steady noise: the loudest frame is less than 1.5 dB
-// above the median, of at least half a second. Speech moves by more than 10 dB within a syllable.
-bool is_silent(std::span<const float> levels, double floor_dbfs);
+// True when no level exceeds `floor_dbfs` (full scale: a sine of amplitude 1 has -3 dBFS).
+bool is_quiet(std::span<const float> levels, double floor_dbfs);
+
+// True when the level never moves, as in hum, tones and steady noise: the loudest frame is less than
+// 1.5 dB above the median, of at least half a second. Speech moves by more than 10 dB within a
+// syllable, but a louder hum, or a constant offset, hides that.
+bool is_steady(std::span<const float> levels);
 
 }  // namespace oasr::engine

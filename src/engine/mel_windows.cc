@@ -31,6 +31,13 @@ Result<std::span<const float>> MelWindows::read_chunk() {
   return std::span<const float>(chunk_).first(count);
 }
 
+void MelWindows::push(std::span<const float> samples) {
+  samples_ += static_cast<std::int64_t>(samples.size());
+  stream_.push(samples, frames_);
+  meter_.push(samples, levels_);
+  heard_.insert(heard_.end(), samples.begin(), samples.end());
+}
+
 // Keeps the first two minutes. If there is more, goes through the rest for its maximum only and
 // comes back to where the kept frames end.
 Status MelWindows::find_maximum() {
@@ -43,9 +50,7 @@ Status MelWindows::find_maximum() {
       return {};
     }
     maximum.push(samples);
-    samples_ += static_cast<std::int64_t>(samples.size());
-    stream_.push(samples, frames_);
-    meter_.push(samples, levels_);
+    push(samples);
     if (samples_ / kWhisperHop >= kHeldFrames) break;
   }
   std::int64_t total = samples_;
@@ -94,9 +99,7 @@ Status MelWindows::read_until(std::int64_t frame) {
       end_of_audio();
       break;
     }
-    samples_ += static_cast<std::int64_t>(samples.size());
-    stream_.push(samples, frames_);
-    meter_.push(samples, levels_);
+    push(samples);
   }
   return {};
 }
@@ -110,6 +113,7 @@ Result<int> MelWindows::load(std::int64_t seek) {
     const std::int64_t drop = std::clamp<std::int64_t>(seek - first_, 0, held - first_);
     frames_.erase(frames_.begin(), frames_.begin() + drop * n_mels_);
     levels_.erase(levels_.begin(), levels_.begin() + drop);
+    heard_.erase(heard_.begin(), heard_.begin() + drop * kWhisperHop);
     first_ += drop;
     if (next >= seek + kWhisperFrames || ended_) break;
     TRY(read_until(next));
@@ -156,6 +160,11 @@ void MelWindows::mel_with_silence(int frames, std::span<float> out) {
 std::span<const float> MelWindows::levels(int frames) const {
   return std::span(levels_).subspan(static_cast<std::size_t>(seek_ - first_),
                                     static_cast<std::size_t>(frames));
+}
+
+std::span<const float> MelWindows::audio(int frames) const {
+  return std::span(heard_).subspan(static_cast<std::size_t>((seek_ - first_) * kWhisperHop),
+                                   static_cast<std::size_t>(frames * kWhisperHop));
 }
 
 }  // namespace oasr::engine

@@ -23,6 +23,7 @@ class MelWindows final : public WindowSource {
   void mel(int frames, std::span<float> out) override;
   void mel_with_silence(int frames, std::span<float> out) override;
   std::span<const float> levels(int frames) const override;
+  std::span<const float> audio(int frames) const override;
   std::optional<std::int64_t> total_frames() const override { return total_frames_; }
   std::int64_t samples() const override { return total_samples_ ? *total_samples_ : samples_; }
   bool exact_maximum() const override { return exact_; }
@@ -30,6 +31,7 @@ class MelWindows final : public WindowSource {
  private:
   Status skip_samples(std::int64_t count);
   Result<std::span<const float>> read_chunk();
+  void push(std::span<const float> samples);
   Status read_until(std::int64_t frame);
   void end_of_audio();
   void normalised(int frames, float padding, std::span<float> out);
@@ -43,6 +45,7 @@ class MelWindows final : public WindowSource {
   std::vector<float> chunk_;
   std::vector<float> frames_;  // [n, n_mels] log10, from frame first_ on
   std::vector<float> levels_;  // one a frame, from first_ on
+  std::vector<float> heard_;   // 160 samples a frame, from first_ on
   std::vector<float> scratch_;
   std::int64_t first_ = 0;
   std::int64_t seek_ = 0;

@@ -7,9 +7,7 @@
 #include "engine/hallucination.h"
 #include "engine/level_meter.h"
 #include "engine/segments.h"
-#include "engine/unicode.h"
 #include "engine/validate.h"
-#include "engine/word_split.h"
 #include "engine/word_times.h"
 
 namespace oasr::engine {
@@ -61,54 +59,6 @@ TEST(SplitSegments, OfNoTokensIsOneEmptySegment) {
   ASSERT_EQ(window.segments.size(), 1u);
   EXPECT_EQ(window.segments[0].text, "");
   EXPECT_EQ(window.seek, 3500);
-}
-
-TEST(CompressionRatio, IsHighForRepetition) {
-  std::string text;
-  for (int i = 0; i < 50; ++i) text += " the same";
-  EXPECT_GT(compression_ratio(text), 10);
-  EXPECT_EQ(compression_ratio(""), 0);
-  EXPECT_EQ(compression_ratio(" \n"), 0);
-  // zlib.compress(b"hello") has 13 bytes.
-  EXPECT_DOUBLE_EQ(compression_ratio(" hello "), 5.0 / 13);
-}
-
-TEST(Strip, TakesUnicodeSpaces) {
-  EXPECT_EQ(strip("\u3000 a b\u00A0\t\u2003"), "a b");
-  EXPECT_EQ(strip("\u2003"), "");
-  EXPECT_EQ(strip("é"), "é");
-}
-
-TEST(CodePoints, ReplacesIllFormedBytes) {
-  EXPECT_EQ(code_points("a\xC3\xA9\xF0\x9F\x98\x80\xFF"), U"aé\U0001F600\uFFFD");
-}
-
-std::vector<std::string> words_of(std::vector<TokenId> tokens, std::string_view language = "en") {
-  std::vector<std::string> texts;
-  for (const auto& word : split_words(tokens, fake().tokenizer(), language)) {
-    texts.push_back(word.text);
-  }
-  return texts;
-}
-
-TEST(SplitWords, AtSpacesAndPunctuation) {
-  EXPECT_EQ(words_of({26, 27, 2, 29, 52, 4}), (std::vector<std::string>{"ab", " cd", ".", " e"}));
-  EXPECT_EQ(words_of({}), std::vector<std::string>{});
-}
-
-TEST(SplitWords, KeepsTokensOfOneCharacterTogether) {
-  EXPECT_EQ(words_of({0, 56, 57, 27}), (std::vector<std::string>{" aéb"}));
-  EXPECT_EQ(words_of({0, 56, 57, 27}, "ja"), (std::vector<std::string>{" a", "é", "b"}));
-}
-
-TEST(SplitWords, IllFormedTextIsNoReasonToLoseTokens) {
-  // A lone first byte before "b" stays ill-formed for ever.
-  std::size_t tokens = 0;
-  for (const auto& word :
-       split_words(std::vector<TokenId>{0, 56, 27, 56}, fake().tokenizer(), "ja")) {
-    tokens += word.tokens.size();
-  }
-  EXPECT_EQ(tokens, 4u);
 }
 
 WordTime timed(std::string text, double start, double end) {
@@ -238,14 +188,18 @@ TEST(LevelMeter, DoesNotDependOnThePushes) {
   EXPECT_NEAR(whole[5], squares / 400, 1e-6);
 }
 
-TEST(IsSilent, ByLevelAndBySteadiness) {
-  EXPECT_TRUE(is_silent({}, -60));
-  EXPECT_TRUE(is_silent(std::vector<float>(10, 0.9e-6f), -60));
-  EXPECT_FALSE(is_silent(std::vector<float>(10, 1.1e-6f), -60));  // too short to be called steady
-  EXPECT_TRUE(is_silent(std::vector<float>(50, 1.1e-6f), -60));
+TEST(IsQuiet, ByTheLoudestLevel) {
+  EXPECT_TRUE(is_quiet({}, -60));
+  EXPECT_TRUE(is_quiet(std::vector<float>(10, 0.9e-6f), -60));
+  EXPECT_FALSE(is_quiet(std::vector<float>(10, 1.1e-6f), -60));
+}
+
+TEST(IsSteady, WhenNoLevelStandsOut) {
+  EXPECT_FALSE(is_steady(std::vector<float>(49, 0.1f)));  // too short to be called steady
+  EXPECT_TRUE(is_steady(std::vector<float>(50, 0.1f)));
   std::vector<float> click(100, 0.1f);
   click[30] = 0.15f;
-  EXPECT_FALSE(is_silent(click, -60));
+  EXPECT_FALSE(is_steady(click));
 }
 
 struct Refusal {

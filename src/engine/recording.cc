@@ -1,17 +1,48 @@
 #include "engine/recording.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
 #include "engine/hallucination.h"
 #include "engine/language.h"
 #include "engine/level_meter.h"
-#include "engine/unicode.h"
 #include "engine/word_times.h"
 #include "features/log_mel.h"
+#include "features/silero_vad.h"
+#include "text/compression.h"
+#include "text/utf8.h"
 
 namespace oasr::engine {
+
+namespace {
+
+// Two first-order high-passes at 150 Hz: a constant offset and the hum of the mains (-20 dB) do not cover
+// a voice for voice activity detection.
+std::vector<float> without_hum(std::span<const float> samples) {
+  constexpr float kPole = 0.94f;  // exp(-2 pi 150 / 16000)
+  std::vector<float> filtered(samples.begin(), samples.end());
+  for (int pass = 0; pass < 2; ++pass) {
+    float before = filtered.empty() ? 0 : filtered.front(), out = 0;
+    for (float& sample : filtered) {
+      out = sample - before + kPole * out;
+      before = std::exchange(sample, out);
+    }
+  }
+  return filtered;
+}
+
+}  // namespace
+
+Error fault_error(const models::Fault& fault) {
+  return {ErrorCode::bad_checkpoint,
+          "the model computed NaN or infinity in " + fault.layer, {},
+          "the checkpoint is damaged, or its numbers are beyond this precision: compare another copy, "
+          "or load it without --quantization and with --dtype float32"};
+}
 
 Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
                      models::AedState& state)
@@ -36,7 +67,7 @@ void Recording::fail(Error error) {
 }
 
 Status Recording::go_on() {
-  if (search_) finish_attempt();
+  if (search_) TRY(finish_attempt());
   if (!windows_) TRY(open());
   while (!search_ && !over()) TRY(next_window());
   return {};
@@ -54,9 +85,8 @@ Status Recording::open() {
   // The reference detects the language at the start of the recording, whatever the clips are.
   if (!language_ && plan_.clips.front().first > 0) {
     const int frames = TRY(windows_->load(0));
-    if (frames > 0 && !(plan_.options.silence_dbfs &&
-                        is_silent(windows_->levels(frames), *plan_.options.silence_dbfs))) {
-      encode(frames, true);
+    if (frames > 0 && !is_empty(frames)) {
+      TRY(encode(frames, true));
       TRY(find_language(kWhisperFrames));
       state_.release(*std::exchange(window_, std::nullopt));
     }
@@ -83,8 +113,7 @@ Status Recording::next_window() {
     finish();
     return {};
   }
-  const auto& floor = plan_.options.silence_dbfs;
-  if (floor && is_silent(windows_->levels(frames), *floor)) {
+  if (is_empty(frames)) {
     notices_.silent_window(real_time(seconds_at(seek_)), seconds_at(frames));
     go_to(seek_ + frames);
     return {};
@@ -92,14 +121,39 @@ Status Recording::next_window() {
   return start_window(frames);
 }
 
-void Recording::encode(int frames, bool with_silence) {
+// Nothing to decode in the loaded window: below the floor, or a steady sound in which nobody speaks.
+bool Recording::is_empty(int frames) const {
+  const auto& floor = plan_.options.silence_dbfs;
+  if (!floor) return false;
+  const auto levels = windows_->levels(frames);
+  return is_quiet(levels, *floor) || (is_steady(levels) && !holds_speech(without_hum(windows_->audio(frames))));
+}
+
+Status Recording::encode(int frames, bool with_silence) {
   with_silence ? windows_->mel_with_silence(frames, mel_) : windows_->mel(frames, mel_);
+  if (!std::ranges::all_of(mel_, [](float v) { return std::isfinite(v); })) {
+    return unexpected(ErrorCode::bad_audio,
+                      fmt::format("the samples after {:.2f} s are too large to compute with",
+                                  real_time(seconds_at(seek_))),
+                      {}, "float audio lies in [-1, 1]: scale it");
+  }
   window_ = state_.encode(mel_);
+  return check_faults();
+}
+
+// Of what this recording alone has run.
+Status Recording::check_faults() {
+  if (const auto fault = state_.take_fault()) return unexpected(fault_error(*fault));
+  return {};
 }
 
 Status Recording::start_window(int frames) {
   frames_ = frames;
-  encode(frames, false);
+  constexpr double kFarBeyond = 16;  // mean square of 4 times full scale
+  const auto levels = windows_->levels(frames);
+  const double loudest = levels.empty() ? 0 : *std::ranges::max_element(levels);
+  if (loudest > kFarBeyond) notices_.overloaded(real_time(seconds_at(seek_)), std::sqrt(loudest));
+  TRY(encode(frames, false));
   if (!language_) TRY(find_language(frames));
   ++decoded_windows_;
   start_attempt(0);
@@ -113,11 +167,12 @@ Status Recording::find_language(int frames) {
   auto detected = detect_language(state_, *window_, *plan_.model);
   if (detected.probability < kDoubt && frames < kWhisperFrames && !plan_.options.single_window) {
     state_.release(*window_);
-    encode(frames, true);
+    TRY(encode(frames, true));
     detected = detect_language(state_, *window_, *plan_.model);
     state_.release(*window_);
-    encode(frames, false);
+    TRY(encode(frames, false));
   }
+  TRY(check_faults());
   language_ = detected.code;
   transcript_.language_probability = detected.probability;
   return {};
@@ -138,13 +193,16 @@ void Recording::start_attempt(int attempt) {
   };
   append(plan_.start_sequence(*language_));
   if (!plan_.options.timestamps) start.prompt.push_back(ids.no_timestamps);
-  if (decoded_windows_ == 1) append(plan_.prefix);
+  if (decoded_windows_ == 1 && !plan_.prefix.empty()) {
+    if (plan_.options.timestamps) start.forced.push_back(ids.timestamp_begin);
+    start.forced.insert(start.forced.end(), plan_.prefix.begin(), plan_.prefix.end());
+  }
   start.eot = ids.eot;
   start.timestamp_begin = ids.timestamp_begin;
 
   auto options = plan_.search(attempt);
   // The last token is chosen, but not fed.
-  const int room = plan_.model->context_size() + 1 - static_cast<int>(start.prompt.size());
+  const int room = plan_.model->context_size() + 1 - static_cast<int>(start.prompt.size() + start.forced.size());
   options.max_new_tokens = std::min(options.max_new_tokens, room);
   options.random.window = decoded_windows_ - 1;
   for (int i = 0; i < decode::rows_needed(options); ++i) rows_.push_back(state_.open_row(*window_));
@@ -167,8 +225,8 @@ Recording::Attempt Recording::judge() const {
   decoded.temperature = options.temperatures[static_cast<std::size_t>(attempt_)];
   decoded.avg_logprob = best.avg_logprob;
   decoded.no_speech_prob = search_->probe_probability();
-  decoded.compression_ratio =
-      compression_ratio(to_valid_utf8(plan_.model->tokenizer().decode(decoded.tokens)));
+  const std::string text = to_valid_utf8(plan_.model->tokenizer().decode(decoded.tokens));
+  decoded.compression_ratio = compression_ratio(strip(text));
 
   const auto& threshold = options.logprob_threshold;
   const bool unlikely = threshold && decoded.avg_logprob < *threshold;
@@ -182,25 +240,38 @@ Recording::Attempt Recording::judge() const {
   return attempt;
 }
 
-void Recording::finish_attempt() {
+Status Recording::finish_attempt() {
   const Attempt attempt = judge();
   end_attempt();
-  if (attempt.failed) {
-    if (attempt_ + 1 < static_cast<int>(plan_.options.temperatures.size())) {
-      start_attempt(attempt_ + 1);
-      return;
-    }
-    if (!attempt.silent) notices_.fallback_exhausted(real_time(seconds_at(seek_)));
+  const bool last = attempt_ + 1 == static_cast<int>(plan_.options.temperatures.size());
+  if (attempt.failed && !last && (attempt_ > 0 || may_hold_speech())) {
+    start_attempt(attempt_ + 1);
+    return {};
   }
-  accept(attempt);
+  if (attempt.failed && !last) {
+    notices_.unheard_window(real_time(seconds_at(seek_)), seconds_at(frames_));
+    go_to(seek_ + frames_);
+  } else {
+    if (attempt.failed && !attempt.silent) {
+      notices_.fallback_exhausted(real_time(seconds_at(seek_)));
+    }
+    TRY(accept(attempt));
+  }
   if (window_) state_.release(*std::exchange(window_, std::nullopt));
+  return {};
 }
 
-void Recording::accept(const Attempt& attempt) {
+// Asked when a text looks wrong: in noise every temperature gives such a text, at many times the
+// cost of the first.
+bool Recording::may_hold_speech() const {
+  return !plan_.options.silence_dbfs || holds_speech(windows_->audio(frames_));
+}
+
+Status Recording::accept(const Attempt& attempt) {
   if (attempt.silent) {
     notices_.no_speech_window(real_time(seconds_at(seek_)), seconds_at(frames_));
     go_to(seek_ + frames_);
-    return;
+    return {};
   }
   if (!attempt.hypotheses.front().ended) notices_.token_limit(real_time(seconds_at(seek_)));
   keep_alternatives(attempt);
@@ -208,7 +279,7 @@ void Recording::accept(const Attempt& attempt) {
       split_segments(attempt.decoded, seek_, frames_, *plan_.model, plan_.options.single_window);
   bool keep = true;
   if (plan_.options.word_timestamps) {
-    time_words(window);
+    TRY(time_words(window));
     const WindowPlace place{seek_, frames_, windows_->total_frames(), last_speech_};
     if (!plan_.options.single_window) seek_to_last_word(window, place);
     if (const auto& threshold = plan_.options.hallucination_silence_threshold) {
@@ -218,9 +289,10 @@ void Recording::accept(const Attempt& attempt) {
   }
   if (keep) emit(window.segments, attempt.decoded.temperature);
   go_to(window.seek > seek_ ? window.seek : seek_ + frames_);
+  return {};
 }
 
-void Recording::time_words(WindowSegments& window) {
+Status Recording::time_words(WindowSegments& window) {
   const TokenId eot = plan_.model->tokens().eot;
   std::vector<TokenId> tokens;
   for (const Segment& segment : window.segments) {
@@ -229,8 +301,10 @@ void Recording::time_words(WindowSegments& window) {
   }
   auto words = align_words(state_, *window_, *plan_.model, plan_.start_sequence(*language_), tokens,
                            frames_, *language_);
+  TRY(check_faults());
   set_words(window.segments, std::move(words), eot, seconds_at(seek_), last_speech_,
             plan_.options.prepend_punctuations, plan_.options.append_punctuations);
+  return {};
 }
 
 // Hands the segments that hold text out, and remembers their tokens as the next window's prompt.

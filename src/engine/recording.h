@@ -1,6 +1,7 @@
 // One recording on its way through the decoder, as a state machine.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@
 #include "oasr/transcript.h"
 
 namespace oasr::engine {
+
+// The error of a recording whose window a model computed NaN or infinity for.
+Error fault_error(const models::Fault& fault);
 
 // Walks through the windows of a recording: skips silence, encodes, detects the language, decodes
 // with fallback, and turns tokens into segments and the next window's place, as transcribe() of
@@ -36,6 +40,8 @@ class Recording {
   // The search to step next; null when the recording is over.
   decode::Search* search() { return search_.get(); }
   bool over() const { return result_.has_value(); }
+  // Whether a row of the decoder state is this recording's.
+  bool owns(decode::RowId row) const { return std::ranges::find(rows_, row) != rows_.end(); }
 
   // Ends the recording with an error and gives its rows and window back.
   void fail(Error error);
@@ -59,13 +65,16 @@ class Recording {
   Status next_window();
   Status start_window(int frames);
   Status find_language(int frames);
-  void encode(int frames, bool with_silence);
+  Status encode(int frames, bool with_silence);
+  Status check_faults();
   void start_attempt(int attempt);
   void end_attempt();
   Attempt judge() const;
-  void finish_attempt();
-  void accept(const Attempt& attempt);
-  void time_words(WindowSegments& window);
+  Status finish_attempt();
+  bool is_empty(int frames) const;
+  bool may_hold_speech() const;
+  Status accept(const Attempt& attempt);
+  Status time_words(WindowSegments& window);
   void emit(std::vector<Segment>& segments, double temperature);
   void keep_alternatives(const Attempt& attempt);
   void go_to(std::int64_t seek);

@@ -1,12 +1,8 @@
 #include "engine/segments.h"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <string_view>
 
-#include "base/check.h"
-#include "engine/unicode.h"
+#include "text/utf8.h"
 
 namespace oasr::engine {
 namespace {
@@ -85,17 +81,6 @@ WindowSegments split_segments(const DecodedWindow& decoded, std::int64_t seek, i
     window.seek = seek + std::int64_t{tokens[from - 1] - begin} * kFramesPerStep;
   }
   return window;
-}
-
-double compression_ratio(std::string_view text) {
-  const std::string_view core = strip(text);
-  if (core.empty()) return 0;
-  uLongf size = compressBound(core.size());
-  std::vector<Bytef> packed(size);
-  const int status =
-      compress(packed.data(), &size, reinterpret_cast<const Bytef*>(core.data()), core.size());
-  CHECK(status == Z_OK, "the buffer is large enough for zlib");
-  return static_cast<double>(core.size()) / static_cast<double>(size);
 }
 
 }  // namespace oasr::engine

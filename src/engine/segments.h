@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "models/speech_model.h"
@@ -35,9 +34,6 @@ struct WindowSegments {
 // `keep_tail` an unfinished last segment is kept to the window's end instead.
 WindowSegments split_segments(const DecodedWindow& decoded, std::int64_t seek, int frames,
                               const models::AedModel& model, bool keep_tail);
-
-// zlib's compression ratio of the text without spaces at its ends, 0 for none: repetition is high.
-double compression_ratio(std::string_view text);
 
 // Text tokens (below eot) only.
 std::vector<TokenId> text_tokens(std::span<const TokenId> tokens, TokenId eot);

@@ -87,6 +87,17 @@ struct Transcriber::Impl {
       }
       std::erase_if(active, [](const Active& entry) { return !entry.recording; });
       stepper.step(decoder, searches);
+      fail_faulty(decoder, active);
+    }
+  }
+
+  // Ends the recordings whose rows were not finite in the last step; all, when the row is not known.
+  static void fail_faulty(models::AedState& decoder, std::vector<Active>& active) {
+    while (const auto fault = decoder.take_fault()) {
+      for (Active& entry : active) {
+        if (entry.recording->over() || (fault->row >= 0 && !entry.recording->owns(fault->row))) continue;
+        entry.recording->fail(fault_error(*fault));
+      }
     }
   }
 };

@@ -25,20 +25,23 @@ bool any_positive_temperature(const TranscribeOptions& options) {
                      [](double t) { return t > 0; });
 }
 
-Status check_language(const TranscribeOptions& options, const models::AedModel& model) {
+Status check_task(const TranscribeOptions& options) {
   if (options.task != "transcribe" && options.task != "translate") {
     return refuse("task", "'" + options.task + "' is not a task", "use transcribe or translate");
   }
+  if (options.language == "auto" || whisper_language_code(options.language)) return {};
+  return refuse("language", "'" + options.language + "' is not a language of Whisper",
+                "use a code such as en or a name such as English");
+}
+
+// After check_task().
+Status check_language(const TranscribeOptions& options, const models::AedModel& model) {
   if (!model.multilingual() && options.task == "translate") {
     return refuse("task", "this model knows English only and can not translate",
                   "use a multilingual model");
   }
   if (options.language == "auto") return {};
   const auto code = whisper_language_code(options.language);
-  if (!code) {
-    return refuse("language", "'" + options.language + "' is not a language of Whisper",
-                  "use a code such as en or a name such as English");
-  }
   if (!model.multilingual()) {
     if (*code == "en") return {};
     return refuse("language", "this model knows English only, not '" + *code + "'",
@@ -123,18 +126,12 @@ Status check_thresholds(const TranscribeOptions& options) {
   return {};
 }
 
-Status check_tokens(const TranscribeOptions& options, const models::AedModel& model) {
-  const int vocabulary = model.tokenizer().size();
-  for (const auto id : options.suppress_tokens) {
-    if (id < -1 || id >= vocabulary) {
-      return refuse("suppress_tokens", "there is no token " + std::to_string(id),
-                    "ids are below " + std::to_string(vocabulary) + "; -1 is the default set");
-    }
+Status check_text(const TranscribeOptions& options) {
+  if (std::any_of(options.suppress_tokens.begin(), options.suppress_tokens.end(),
+                  [](auto id) { return id < -1; })) {
+    return refuse("suppress_tokens", "token ids are 0 or more; -1 is the default set");
   }
-  if (options.max_new_tokens < 0 || options.max_new_tokens > model.context_size() / 2) {
-    return refuse("max_new_tokens",
-                  "it must be 0 (the limit) to " + std::to_string(model.context_size() / 2));
-  }
+  if (options.max_new_tokens < 0) return refuse("max_new_tokens", "it must be 0 (the limit) or more");
   if (!is_number(options.max_initial_timestamp) || options.max_initial_timestamp < 0 ||
       options.max_initial_timestamp > 30) {
     return refuse("max_initial_timestamp", "it must be 0 (no limit) to 30 s");
@@ -142,6 +139,21 @@ Status check_tokens(const TranscribeOptions& options, const models::AedModel& mo
   if (options.carry_initial_prompt && options.initial_prompt.empty()) {
     return refuse("carry_initial_prompt", "there is no initial prompt to carry",
                   "give initial_prompt");
+  }
+  return {};
+}
+
+Status check_tokens(const TranscribeOptions& options, const models::AedModel& model) {
+  const int vocabulary = model.tokenizer().size();
+  for (const auto id : options.suppress_tokens) {
+    if (id >= vocabulary) {
+      return refuse("suppress_tokens", "there is no token " + std::to_string(id),
+                    "ids are below " + std::to_string(vocabulary) + "; -1 is the default set");
+    }
+  }
+  if (options.max_new_tokens > model.context_size() / 2) {
+    return refuse("max_new_tokens",
+                  "it must be 0 (the limit) to " + std::to_string(model.context_size() / 2));
   }
   const auto prefix = model.tokenizer().encode(" " + options.prefix);
   if (static_cast<int>(prefix.size()) > model.context_size() / 4) {
@@ -151,7 +163,7 @@ Status check_tokens(const TranscribeOptions& options, const models::AedModel& mo
   return {};
 }
 
-Status check_windows(const TranscribeOptions& options, const models::AedModel& model) {
+Status check_windows(const TranscribeOptions& options) {
   double previous = -1;
   for (const double seconds : options.clip_timestamps) {
     if (!is_number(seconds) || seconds < 0 || seconds > 1e7 || seconds < previous) {
@@ -172,15 +184,17 @@ Status check_windows(const TranscribeOptions& options, const models::AedModel& m
     return refuse("vad", "clips and voice activity detection both choose what is decoded",
                   "leave clip_timestamps or vad out");
   }
-  if (options.word_timestamps && model.tokens().alignment_heads.empty()) {
-    return refuse("word_timestamps", "the checkpoint names no alignment heads",
-                  "use a checkpoint whose generation_config.json has them");
-  }
   return {};
 }
 
+Status check_word_times(const TranscribeOptions& options, const models::AedModel& model) {
+  if (!options.word_timestamps || !model.tokens().alignment_heads.empty()) return {};
+  return refuse("word_timestamps", "the checkpoint names no alignment heads",
+                "use a checkpoint whose generation_config.json has them");
+}
+
+// Also when it is off: a threshold that can not be meant is a mistake.
 Status check_vad(const VadOptions& vad) {
-  if (!vad.enabled) return {};
   if (!is_number(vad.threshold) || vad.threshold <= 0 || vad.threshold >= 1) {
     return refuse("vad.threshold", "the threshold must lie between 0 and 1");
   }
@@ -195,13 +209,20 @@ Status check_vad(const VadOptions& vad) {
 
 }  // namespace
 
-Status validate_options(const TranscribeOptions& options, const models::AedModel& model) {
-  TRY(check_language(options, model));
+Status check_options(const TranscribeOptions& options) {
+  TRY(check_task(options));
   TRY(check_search(options));
   TRY(check_thresholds(options));
-  TRY(check_tokens(options, model));
-  TRY(check_windows(options, model));
+  TRY(check_text(options));
+  TRY(check_windows(options));
   return check_vad(options.vad);
+}
+
+Status validate_options(const TranscribeOptions& options, const models::AedModel& model) {
+  TRY(check_options(options));
+  TRY(check_language(options, model));
+  TRY(check_tokens(options, model));
+  return check_word_times(options, model);
 }
 
 }  // namespace oasr::engine

@@ -7,7 +7,10 @@
 
 namespace oasr::engine {
 
-// An invalid_argument error that names the option and says what to do instead, or success.
+// What can be said without a model: ranges, names, contradictions. Errors as below.
+Status check_options(const TranscribeOptions& options);
+
+// check_options(), and what the model can not do. An invalid_argument error that names the option and says what to do instead, or success.
 Status validate_options(const TranscribeOptions& options, const models::AedModel& model);
 
 }  // namespace oasr::engine

@@ -30,6 +30,9 @@ class WindowSource {
   // Levels (level_meter.h) of the loaded window's first `frames` frames.
   virtual std::span<const float> levels(int frames) const = 0;
 
+  // The samples (16 kHz) of the loaded window's first `frames` frames, 160 each.
+  virtual std::span<const float> audio(int frames) const = 0;
+
   // Frames of the recording, when its end has been seen.
   virtual std::optional<std::int64_t> total_frames() const = 0;
   // Samples of the whole recording when the end has been seen, else those read so far.

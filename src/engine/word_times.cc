@@ -8,8 +8,7 @@
 #include "decode/alignment.h"
 #include "decode/scores.h"
 #include "engine/segments.h"
-#include "engine/unicode.h"
-#include "engine/word_split.h"
+#include "text/word_split.h"
 
 namespace oasr::engine {
 namespace {
@@ -137,7 +136,7 @@ std::vector<WordTime> align_words(models::AedState& state, models::WindowId wind
 
   std::vector<WordTime> words;
   std::size_t begin = 0;
-  for (auto& word : split_words(tokens, model.tokenizer(), language)) {
+  for (auto& word : split_to_words(model.tokenizer(), tokens, language)) {
     const std::size_t end = begin + word.tokens.size();
     double sum = 0;
     for (std::size_t i = begin; i < end; ++i) sum += probabilities[i];

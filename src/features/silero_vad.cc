@@ -228,4 +228,16 @@ void SileroVad::reset() {
   state_->cell.fill(0);
 }
 
+bool holds_speech(std::span<const float> samples, float threshold) {
+  SileroVad network;
+  std::array<float, kStep> step;
+  while (!samples.empty()) {
+    const auto part = samples.first(std::min(kStep, samples.size()));
+    std::fill(std::copy(part.begin(), part.end(), step.begin()), step.end(), 0.0f);
+    if (network.step(step) >= threshold) return true;
+    samples = samples.subspan(part.size());
+  }
+  return false;
+}
+
 }  // namespace oasr

@@ -32,6 +32,10 @@ class SileroVad {
   std::unique_ptr<State> state_;
 };
 
+// Whether anybody speaks in `samples` (16 kHz, in [-1, 1]), heard by themselves: whether one step has
+// a probability of `threshold` or more. Zeros fill the last step. Thread-safe.
+bool holds_speech(std::span<const float> samples, float threshold = 0.5f);
+
 // Samples [begin, end) of a recording.
 struct SampleRange {
   std::int64_t begin = 0;

@@ -111,6 +111,22 @@ TEST(VadStream, FindsTheSpeechOfARealClipWhateverThePushes) {
             2U);
 }
 
+TEST(HoldsSpeech, AsksEveryStepForItsProbability) {
+  constexpr std::size_t kSilence = 100 * kVadStep;
+  std::vector<float> samples(kSilence, 0.0f);
+  const auto voice = synthetic_voice(60 * kVadStep + 100);
+  samples.insert(samples.end(), voice.begin(), voice.end());
+  SileroVad vad;
+  float highest = 0;
+  auto padded = samples;
+  padded.resize((samples.size() + kVadStep - 1) / kVadStep * kVadStep);
+  for (const float p : probabilities(vad, padded)) highest = std::max(highest, p);
+  EXPECT_TRUE(holds_speech(samples, highest));
+  EXPECT_FALSE(holds_speech(samples, std::nextafter(highest, 2.0f)));
+  EXPECT_FALSE(holds_speech(std::span(samples).first(kSilence)));
+  EXPECT_FALSE(holds_speech({}));
+}
+
 TEST(VadStream, FindsNothingInNothing) {
   EXPECT_TRUE(speech_of({}, {.enabled = true}, 1).empty());
   EXPECT_TRUE(speech_of(std::vector<float>(65 * 16000), {.enabled = true}, 16000).empty());

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "layers/matrix.h"
+#include "tensor/matrix.h"
 #include "tensor/tensor.h"
 
 namespace oasr::layers {

@@ -19,8 +19,12 @@ void Embedding::lookup(std::int64_t id, std::span<float> out) const {
   table_->unpack_row(id, out);
 }
 
+std::vector<TensorSource> Embedding::state() const {
+  return {quant::weight_source(path_ + ".weight", *table_)};
+}
+
 Linear Embedding::tied_head(std::string path) const {
-  auto method = std::make_unique<FloatLinear>(table_, std::vector<float>{}, kernels::Activation::none);
+  auto method = std::make_unique<quant::FloatLinear>(table_, std::vector<float>{}, kernels::Activation::none);
   return Linear({.path = std::move(path), .parts = {path_}}, std::move(method));
 }
 

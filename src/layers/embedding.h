@@ -23,6 +23,8 @@ class Embedding {
   // The vector of `id`, D floats; id must be in [0, vocabulary()).
   void lookup(std::int64_t id, std::span<float> out) const;
 
+  std::vector<TensorSource> state() const;
+
   // The output head that is tied to this table: logits = x · tableᵀ.
   Linear tied_head(std::string path) const;
 

@@ -1,6 +1,7 @@
 #include "layers/layer_norm.h"
 
-#include "kernels/norm/op.h"
+#include "kernels/quantize/norm.h"
+#include "layers/watched.h"
 
 namespace oasr::layers {
 
@@ -16,15 +17,52 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
   CHECK(x.rows == y.rows && x.columns == y.columns &&
             x.columns == static_cast<std::int64_t>(gamma_.size()),
         "shapes do not fit the norm");
-  kernels::layer_norm(context, {.x = x.data,
-                                .ldx = x.stride,
-                                .m = x.rows,
-                                .d = x.columns,
-                                .gamma = gamma_.data(),
-                                .beta = beta_.data(),
-                                .eps = kEpsilon,
-                                .y = y.data,
-                                .ldy = y.stride});
+  watched(context, path_, x.rows, [&] {
+    kernels::layer_norm(context, {.x = x.data,
+                                  .ldx = x.stride,
+                                  .m = x.rows,
+                                  .d = x.columns,
+                                  .gamma = gamma_.data(),
+                                  .beta = beta_.data(),
+                                  .eps = kEpsilon,
+                                  .y = y.data,
+                                  .ldy = y.stride});
+    return kernels::NotFinite{};
+  });
+}
+
+void LayerNorm::forward(ExecContext& context, ConstMatrix x, quant::Activation& y) const {
+  if (!emits_int8_) {
+    forward(context, x, quant::ActivationAccess::floats_out(y));
+    return;
+  }
+  CHECK(x.rows == y.rows() && x.columns == y.columns() &&
+            x.columns == static_cast<std::int64_t>(gamma_.size()),
+        "shapes do not fit the norm");
+  const quant::Int8Rows rows = quant::ActivationAccess::per_token_out(y);
+  watched(context, path_, x.rows, [&] {
+    return kernels::layer_norm_quant(context, {.x = x.data,
+                                               .ldx = x.stride,
+                                               .m = x.rows,
+                                               .d = x.columns,
+                                               .gamma = gamma_.data(),
+                                               .beta = beta_.data(),
+                                               .eps = kEpsilon,
+                                               .q = rows.q,
+                                               .ldq = rows.ldq,
+                                               .scale = rows.scale});
+  });
+}
+
+void LayerNorm::reserve(ExecContext& context) const {
+  if (emits_int8_) {
+    kernels::layer_norm_quant_reserve(context, static_cast<std::int64_t>(gamma_.size()));
+  }
+}
+
+std::vector<TensorSource> LayerNorm::state() const {
+  return {quant::float_source(path_ + ".weight", {static_cast<std::int64_t>(gamma_.size())}, gamma_),
+          quant::float_source(path_ + ".bias", {static_cast<std::int64_t>(beta_.size())}, beta_)};
 }
 
 }  // namespace oasr::layers

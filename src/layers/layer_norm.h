@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "device/thread_pool.h"
-#include "layers/matrix.h"
+#include "quant/methods/tensor_sources.h"
 #include "layers/parameters.h"
+#include "quant/activation.h"
 
 namespace oasr::layers {
 
@@ -21,10 +21,20 @@ class LayerNorm {
 
   // x, y [M, D]; y may be x.
   void forward(ExecContext& context, ConstMatrix x, Matrix y) const;
+  // The output goes to the norm's consumers: as int8 rows with scales when linked, or as floats.
+  void forward(ExecContext& context, ConstMatrix x, quant::Activation& y) const;
+
+  // Makes the norm write the int8 input of its consumers, all of which take int8_per_token.
+  void link() { emits_int8_ = true; }
+  bool linked() const { return emits_int8_; }
+
+  void reserve(ExecContext& context) const;
+  std::vector<TensorSource> state() const;
 
  private:
   std::string path_;
   std::vector<float> gamma_, beta_;
+  bool emits_int8_ = false;
 };
 
 }  // namespace oasr::layers

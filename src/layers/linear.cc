@@ -1,54 +1,101 @@
 #include "layers/linear.h"
 
 #include "layers/pack.h"
+#include "layers/watched.h"
+#include "quant/methods/registry.h"
 
 namespace oasr::layers {
+namespace {
 
-FloatLinear::FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight,
-                         std::vector<float> bias, kernels::Activation activation)
-    : weight_(std::move(weight)), bias_(std::move(bias)), activation_(activation) {
-  CHECK(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == weight_->n(),
-        "a bias of another size than the output");
+std::vector<std::string> weight_names(const LinearSpec& spec) {
+  std::vector<std::string> names;
+  for (const std::string& part : spec.parts) names.push_back(part + ".weight");
+  return names;
 }
 
-void FloatLinear::forward(ExecContext& context, ConstMatrix x, ConstMatrix residual,
-                          Matrix y) const {
-  CHECK(x.columns == weight_->k() && y.columns == weight_->n() && x.rows == y.rows,
-        "shapes do not fit the weight");
-  kernels::linear(context, {.x = x.data,
-                            .ldx = x.stride,
-                            .m = x.rows,
-                            .weight = weight_.get(),
-                            .bias = bias_.empty() ? nullptr : bias_.data(),
-                            .activation = activation_,
-                            .residual = residual.data,
-                            .ldr = residual.stride,
-                            .y = y.data,
-                            .ldy = y.stride});
-}
-
-Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
-                            const WeightOptions& options) {
-  if (spec.parts.empty()) spec.parts = {spec.path};
-  std::vector<std::string> weights;
+// `<part>.bias` of all parts; empty when none has one.
+Result<std::vector<float>> read_bias(const Parameters& parameters,
+                                     const std::vector<std::string>& parts) {
   std::vector<float> bias;
-  bool has_bias = false;
-  for (const std::string& part : spec.parts) {
-    weights.push_back(part + ".weight");
+  bool any = false;
+  for (const std::string& part : parts) {
     if (parameters.has(part + ".bias")) {
       const auto values = TRY(read_floats(parameters, part + ".bias"));
       bias.insert(bias.end(), values.begin(), values.end());
-      has_bias = true;
+      any = true;
     } else {
-      const std::int64_t rows = parameters.get(weights.back()).shape[0];
+      const std::int64_t rows = parameters.get(part + ".weight").shape[0];
       bias.insert(bias.end(), static_cast<std::size_t>(rows), 0.0f);
     }
   }
-  if (!has_bias) bias.clear();
+  if (!any) bias.clear();
+  return bias;
+}
+
+// From the path's own tensors, or round to nearest from full precision.
+Result<quant::LinearMethodPtr> quantized_method(const Parameters& parameters, const LinearSpec& spec,
+                                                const quant::QuantizedLayer& layer,
+                                                std::vector<float> bias,
+                                                const WeightOptions& options) {
+  const quant::QuantMethod& method = quant::quant_method(layer.scheme);
+  if (options.stored_quantized) {
+    const auto slots = stored_slots(parameters, spec.path, layer);
+    auto made = method.from_slots(slots, std::move(bias), spec.activation, options.methods);
+    parameters.consumed(slots.at("weight").bytes.size());
+    return made;
+  }
+  CHECK(method.from_floats != nullptr, "selection refuses what needs calibration");
+  const StackedRows rows = TRY(StackedRows::open(parameters, weight_names(spec)));
+  auto made = method.from_floats({.n = rows.rows(),
+                                  .k = rows.columns(),
+                                  .rows = [&](std::int64_t n, std::span<float> out) { rows.read(n, out); },
+                                  .bias = std::move(bias),
+                                  .activation = spec.activation},
+                                 options.methods);
+  parameters.consumed(rows.bytes());
+  return made;
+}
+
+}  // namespace
+
+Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
+                            const WeightOptions& options) {
+  if (spec.parts.empty() || parameters.has(spec.path + ".weight")) spec.parts = {spec.path};
+  auto bias = TRY(read_bias(parameters, spec.parts));
+  if (const quant::QuantizedLayer* layer = options.scheme_of(spec.path)) {
+    auto method = quantized_method(parameters, spec, *layer, std::move(bias), options);
+    if (!method) {
+      Error error = std::move(method).error();
+      error.where = spec.path;
+      return unexpected(std::move(error));
+    }
+    return Linear(std::move(spec), std::move(*method));
+  }
   auto packed = std::make_shared<const kernels::PackedWeight>(
-      TRY(pack_stacked(parameters, weights, options)));
-  auto method = std::make_unique<FloatLinear>(std::move(packed), std::move(bias), spec.activation);
+      TRY(pack_stacked(parameters, weight_names(spec), options)));
+  auto method = std::make_unique<quant::FloatLinear>(std::move(packed), std::move(bias), spec.activation);
   return Linear(std::move(spec), std::move(method));
+}
+
+void Linear::forward(ExecContext& context, const quant::Activation& x, ConstMatrix residual,
+                     Matrix y) const {
+  watched(context, spec_.path, x.rows(),
+          [&] { return method_->forward(context, x, residual, y); });
+}
+
+void Linear::forward(ExecContext& context, const quant::Activation& x, quant::Activation& y) const {
+  if (consumer_ == nullptr) {
+    forward(context, x, {}, quant::ActivationAccess::floats_out(y));
+    return;
+  }
+  watched(context, spec_.path, x.rows(),
+          [&] { return method_->forward_into(context, x, *consumer_, y); });
+}
+
+void Linear::link(const Linear& consumer) {
+  CHECK(method_->emits_int8() && consumer.method_->static_input() != nullptr,
+        "a link between layers that can not have one");
+  consumer_ = consumer.method_->static_input();
 }
 
 }  // namespace oasr::layers

@@ -1,7 +1,5 @@
 #include "layers/pack.h"
 
-#include <vector>
-
 #include "base/check.h"
 #include "kernels/conv1d/op.h"
 
@@ -25,29 +23,37 @@ Status check_decodes(const StoredTensor& tensor, const std::string& name) {
 
 }  // namespace
 
+Result<StackedRows> StackedRows::open(const Parameters& parameters,
+                                      std::span<const std::string> names) {
+  StackedRows stacked;
+  for (const std::string& name : names) {
+    const StoredTensor& tensor = parameters.get(name);
+    TRY(check_decodes(tensor, name));
+    stacked.rows_ += tensor.shape[0];
+    stacked.bytes_ += tensor.bytes.size();
+    stacked.tensors_.push_back(tensor);
+  }
+  return stacked;
+}
+
+void StackedRows::read(std::int64_t row, std::span<float> out) const {
+  std::size_t part = 0;
+  while (row >= tensors_[part].shape[0]) row -= tensors_[part++].shape[0];
+  read_row(tensors_[part], row, out);
+}
+
 Result<kernels::PackedWeight> pack_stacked(const Parameters& parameters,
                                            std::span<const std::string> names,
                                            const WeightOptions& options) {
-  std::vector<StoredTensor> tensors;
-  std::int64_t rows = 0;
-  std::size_t bytes = 0;
-  for (const std::string& name : names) {
-    tensors.push_back(parameters.get(name));
-    TRY(check_decodes(tensors.back(), name));
-    rows += tensors.back().shape[0];
-    bytes += tensors.back().bytes.size();
-  }
-  DType storage = storage_dtype(tensors[0].format, options);
-  for (const StoredTensor& tensor : tensors) {
+  const StackedRows rows = TRY(StackedRows::open(parameters, names));
+  DType storage = storage_dtype(rows.tensors()[0].format, options);
+  for (const StoredTensor& tensor : rows.tensors()) {
     if (storage_dtype(tensor.format, options) != storage) storage = DType::f32;
   }
   auto packed = kernels::PackedWeight::pack(
-      rows, tensors[0].shape[1], storage, [&](std::int64_t n, std::span<float> out) {
-        std::size_t part = 0;
-        while (n >= tensors[part].shape[0]) n -= tensors[part++].shape[0];
-        read_row(tensors[part], n, out);
-      });
-  parameters.consumed(bytes);
+      rows.rows(), rows.columns(), storage,
+      [&](std::int64_t n, std::span<float> out) { rows.read(n, out); });
+  parameters.consumed(rows.bytes());
   return packed;
 }
 

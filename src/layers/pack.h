@@ -3,11 +3,30 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/linear/op.h"
 #include "layers/parameters.h"
 
 namespace oasr::layers {
+
+// The rows of several stored matrices, one after the other, decoded on demand.
+class StackedRows {
+ public:
+  // All have the same number of columns. An error for a format that holds no real numbers.
+  static Result<StackedRows> open(const Parameters& parameters, std::span<const std::string> names);
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return tensors_[0].shape[1]; }
+  std::size_t bytes() const { return bytes_; }  // stored
+  std::span<const StoredTensor> tensors() const { return tensors_; }
+  void read(std::int64_t row, std::span<float> out) const;
+
+ private:
+  std::vector<StoredTensor> tensors_;
+  std::int64_t rows_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 // The rows of all matrices `names`, one after the other. 16-bit storage only if all have it.
 Result<kernels::PackedWeight> pack_stacked(const Parameters& parameters,

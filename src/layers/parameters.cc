@@ -1,6 +1,7 @@
 #include "layers/parameters.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/check.h"
@@ -36,6 +37,17 @@ void add_names(std::string& text, std::string_view what, const std::vector<std::
   if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
 }
 
+std::string format_name(StorageFormat format) {
+  return std::string(enum_name(storage_format_names(), format));
+}
+
+// Integers without scales are the codes of numbers that are not known.
+bool holds_integers(StorageFormat format) {
+  using enum StorageFormat;
+  constexpr std::array kIntegers = {i64, i32, i16, i8, u64, u32, u16, u8};
+  return std::ranges::find(kIntegers, format) != kIntegers.end();
+}
+
 Result<bool> is_all_zeros(const StoredTensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.shape.elements()));
   TRY(decode_to_float(tensor, values));
@@ -66,7 +78,7 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
   using Presence = ParameterSpec::Presence;
   Parameters parameters;
   std::set<std::string_view> used, missing_seen;
-  std::vector<std::string> missing, extra, misshapen, not_zero;
+  std::vector<std::string> missing, extra, misshapen, other_format, not_zero;
   for (const ParameterSpec& spec : specs) {
     const auto found = state.tensors.find(spec.stored);
     if (found == state.tensors.end()) {
@@ -86,6 +98,11 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
       }
       continue;
     }
+    if (spec.format ? tensor.format != *spec.format : holds_integers(tensor.format)) {
+      other_format.push_back(spec.stored + " is " + format_name(tensor.format) + " instead of " +
+                             (spec.format ? format_name(*spec.format) : "full precision"));
+      continue;
+    }
     StoredTensor reshaped = tensor;
     reshaped.shape = expected;
     if (spec.parts > 1) reshaped = row_range(reshaped, spec.part * spec.shape[0], spec.shape[0]);
@@ -93,7 +110,6 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
       if (!TRY(is_all_zeros(reshaped))) not_zero.push_back(spec.stored);
       continue;
     }
-    parameters.elements_ += spec.shape.elements();
     parameters.tensors_.emplace(spec.name, reshaped);
   }
   for (const auto& [name, tensor] : state.tensors) {
@@ -103,6 +119,7 @@ Result<Parameters> Parameters::match(const StateDict& state, std::span<const Par
   add_names(text, "missing", missing);
   add_names(text, "extra", extra);
   add_names(text, "misshapen", misshapen);
+  add_names(text, "of another dtype", other_format);
   add_names(text, "with a bias that must be zero", not_zero);
   if (!text.empty()) {
     return unexpected(ErrorCode::bad_checkpoint, "the tensors do not fit the architecture: " + text,
@@ -126,6 +143,16 @@ Result<std::vector<float>> read_floats(const Parameters& parameters, std::string
   }
   parameters.consumed(tensor.bytes.size());
   return values;
+}
+
+quant::StoredSlots stored_slots(const Parameters& parameters, const std::string& path,
+                                const quant::QuantizedLayer& layer) {
+  quant::StoredSlots slots;
+  for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
+    const std::string suffix(slot.suffix);
+    slots.emplace(suffix, parameters.get(path + "." + suffix));
+  }
+  return slots;
 }
 
 DType storage_dtype(StorageFormat format, const WeightOptions& options) {

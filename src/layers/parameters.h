@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "checkpoint/state_dict.h"
+#include "quant/methods/registry.h"
 #include "tensor/dtype.h"
 
 namespace oasr::layers {
@@ -29,21 +31,19 @@ struct ParameterSpec {
   int part = 0;        // the stored tensor stacks `parts` tensors of `shape` along its rows
   int parts = 1;
   Presence presence = Presence::required;
+  std::optional<StorageFormat> format = {};  // a quantized layer's: any other is an error
 };
 
 class Parameters {
  public:
   // Matches a checkpoint with what is expected. One bad_checkpoint error names every missing, extra
-  // and misshapen tensor (the first ones of each, and how many more). Extents of one are not
-  // compared ([512, 1] is [512]).
+  // and misshapen tensor and every one of another format (the first of each, and how many more). Extents
+  // of one are not compared ([512, 1] is [512]). Full precision is never integers.
   static Result<Parameters> match(const StateDict& state, std::span<const ParameterSpec> specs);
 
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
   // The tensor must be there: match() has seen to it.
   const StoredTensor& get(std::string_view name) const;
-
-  // Numbers in all tensors that layers get.
-  std::int64_t elements() const { return elements_; }
 
   // Called after a layer has copied its weights, so that the pages of a mapped file can go.
   void on_consumed(std::function<void(std::size_t bytes)> callback) { consumed_ = std::move(callback); }
@@ -53,7 +53,6 @@ class Parameters {
 
  private:
   std::map<std::string, StoredTensor, std::less<>> tensors_;
-  std::int64_t elements_ = 0;
   std::function<void(std::size_t)> consumed_;
 };
 
@@ -63,11 +62,26 @@ StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int6
 // A whole tensor as float32.
 Result<std::vector<float>> read_floats(const Parameters& parameters, std::string_view name);
 
-// How weight matrices are kept in memory.
+// How the numbers of layers are kept in memory.
 struct WeightOptions {
-  // Nothing: float16 and bfloat16 stay as they are, everything else becomes float32.
-  std::optional<DType> dtype;
+  // Full-precision matrices. Nothing: float16 and bfloat16 stay as they are, everything else becomes
+  // float32.
+  std::optional<DType> dtype = {};
+  // Which layers are quantized, and how; null: none.
+  const quant::QuantizationSpec* quantization = nullptr;
+  // The checkpoint stores those layers quantized; else they are quantized as they are read.
+  bool stored_quantized = false;
+  quant::MethodOptions methods = {};
+
+  // Null: full precision.
+  const quant::QuantizedLayer* scheme_of(std::string_view path) const {
+    return quantization == nullptr ? nullptr : quantization->find(path);
+  }
 };
+
+// The tensors of a quantized layer that a native checkpoint has under `path`.
+quant::StoredSlots stored_slots(const Parameters& parameters, const std::string& path,
+                                const quant::QuantizedLayer& layer);
 
 // The dtype that a matrix stored as `format` is kept in.
 DType storage_dtype(StorageFormat format, const WeightOptions& options);

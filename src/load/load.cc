@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
+#include "kernels/scaled_mm/implementation.h"
+#include "oasr/version.h"
 
 namespace oasr::load {
 namespace {
@@ -16,7 +18,46 @@ Status check_dtype(const LoadOptions& options) {
                     "use float32, float16 or bfloat16");
 }
 
-void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info) {
+bool is_quantized_by_others(const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
+    switch (tensor.format) {
+      case StorageFormat::q4_0:
+      case StorageFormat::q4_1:
+      case StorageFormat::q5_0:
+      case StorageFormat::q5_1:
+      case StorageFormat::q8_0:
+      case StorageFormat::ct2_int8: return true;
+      default: break;
+    }
+  }
+  return false;
+}
+
+struct Quantization {
+  quant::QuantizationSpec spec;
+  bool stored = false;  // the checkpoint's own
+};
+
+// A quantized checkpoint's own spec has authority, if it names any layer; otherwise layers are chosen by
+// the request.
+Result<Quantization> quantization_of(const Checkpoint& checkpoint,
+                                                const quant::QuantRequest& request,
+                                                std::span<const quant::LayerFacts> layers) {
+  const auto stored = checkpoint.documents.find("quantization");
+  if (checkpoint.container == "native" && stored != checkpoint.documents.end()) {
+    const Json json = TRY(parse_json(stored->second, "quantization"));
+    auto spec = TRY(quant::spec_from_json(json));
+    TRY(quant::check_authority(spec, request));
+    TRY(quant::check_layers(spec, layers));
+    if (!spec.empty()) return Quantization{std::move(spec), true};
+  }
+  auto chosen = TRY(quant::select(request, layers, quant::Origin::online));
+  chosen.producer.version = version();
+  return Quantization{std::move(chosen), false};
+}
+
+void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info,
+               const QuantizationReport& report) {
   std::string line = "loaded " + info.architecture;
   if (!info.size_name.empty()) line += " " + info.size_name;
   line += " from " + checkpoint.container + ": " + std::to_string(info.parameters) +
@@ -25,19 +66,44 @@ void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info) {
   log(LogLevel::info, line);
   for (const auto& [op, lane] : info.lanes) log(LogLevel::debug, op + ": " + lane);
   for (const std::string& note : info.notes) log(LogLevel::info, "note: " + note);
+  if (!report.schemes.empty()) log(LogLevel::info, to_text(report, false));
+  if (report.reference > 0) {
+    log(LogLevel::warning, std::to_string(report.reference) +
+                               " layers run on the reference kernel: their speed says nothing");
+  }
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const models::SpeechModel>> load_model(const std::filesystem::path& path,
-                                                              const LoadOptions& options,
-                                                              const ExecContext& context) {
+Result<LoadedModel> load_model(const std::filesystem::path& path, const LoadOptions& options,
+                               const ExecContext& context) {
   TRY(check_dtype(options));
-  const Checkpoint checkpoint = TRY(open_checkpoint(path));
-  const models::Architecture* architecture = TRY(models::find_architecture(checkpoint));
-  auto model = TRY(architecture->load(checkpoint, options, context));
-  log_model(checkpoint, model->info());
-  return model;
+  return load_checkpoint(TRY(open_checkpoint(path)), options, context);
+}
+
+Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& options,
+                                    const ExecContext& context) {
+  TRY(check_dtype(options));
+  const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend());
+  LoadedModel loaded{.model = nullptr, .quantization = {}, .report = {}, .source = std::move(checkpoint)};
+  const models::Architecture* architecture = TRY(models::find_architecture(loaded.source));
+  const auto facts = TRY(architecture->layer_facts(loaded.source));
+  auto quantization = TRY(quantization_of(loaded.source, options.quantization, facts));
+  loaded.quantization = std::move(quantization.spec);
+  const models::ModelOptions how{
+      .dtype = options.dtype,
+      .quantization = &loaded.quantization,
+      .stored_quantized = quantization.stored,
+      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend)}};
+  loaded.model = TRY(architecture->load(loaded.source, how, context));
+  const auto layout = TRY(architecture->quantization_layout(loaded.source));
+  const auto links = TRY(layers::link(layout, loaded.model->layers()));
+  loaded.report = make_report(*loaded.model, facts, loaded.quantization, links, context.isa);
+  if (!loaded.quantization.empty() && is_quantized_by_others(loaded.source)) {
+    loaded.report.notes.push_back("the checkpoint's weights were quantized before: they are rounded twice");
+  }
+  log_model(loaded.source, loaded.model->info(), loaded.report);
+  return loaded;
 }
 
 }  // namespace oasr::load

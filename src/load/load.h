@@ -1,22 +1,40 @@
-// The one load sequence: read, map names, strict check, cast, pack, bind, report.
+// The one load sequence: read, choose methods, strict load, cast, pack, bind, link, report.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "device/thread_pool.h"
+#include "load/quantization_report.h"
 #include "models/registry.h"
 #include "models/speech_model.h"
 
 namespace oasr::load {
 
-using LoadOptions = models::ModelOptions;
+struct LoadOptions {
+  // Storage of full-precision matrices; nothing keeps 16-bit weights as they are and makes
+  // everything else float32.
+  std::optional<DType> dtype = {};
+  quant::QuantRequest quantization = {};
+};
+
+struct LoadedModel {
+  std::shared_ptr<const models::SpeechModel> model;
+  quant::QuantizationSpec quantization;  // empty: full precision
+  QuantizationReport report;             // what every layer runs as
+  // What the model was read from, for saving: configuration, tokenizer, container.
+  Checkpoint source;
+};
 
 // Loads any registered architecture from any container, and logs what it is and how it will run. A
-// missing, extra or misshapen tensor is an error that names it.
-Result<std::shared_ptr<const models::SpeechModel>> load_model(const std::filesystem::path& path,
-                                                              const LoadOptions& options,
-                                                              const ExecContext& context);
+// missing, extra, misshapen or mistyped tensor is an error that names it, and so is a request that
+// a checkpoint's own quantization does not allow.
+Result<LoadedModel> load_model(const std::filesystem::path& path, const LoadOptions& options,
+                               const ExecContext& context);
+// The same from a checkpoint that is open.
+Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& options,
+                                    const ExecContext& context);
 
 }  // namespace oasr::load

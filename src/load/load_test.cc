@@ -6,59 +6,17 @@
 #include <fstream>
 
 #include "base/fs.h"
+#include "load/testing.h"
 #include "testing/paths.h"
 
 namespace oasr::load {
 namespace {
 
 using models::AedModel;
-
-struct Loaded : ::testing::Test {
-  ThreadPool pool{2};
-  ExecContext context{.pool = &pool, .isa = detected_isa()};
-
-  std::shared_ptr<const AedModel> load(const fs::path& path, const LoadOptions& options = {}) {
-    auto model = load_model(path, options, context);
-    CHECK(model.has_value(), model ? "" : model.error().message());
-    return std::dynamic_pointer_cast<const AedModel>(*model);
-  }
-
-  // Logits after Whisper's start tokens on a window of noise.
-  std::vector<float> logits(const AedModel& model) {
-    auto state = model.new_state(context, 1, 1).value();
-    std::vector<float> mel(static_cast<std::size_t>(model.n_mels() * model.window_frames()));
-    std::uint32_t random = 1;
-    for (float& value : mel) {
-      random = random * 1664525u + 1013904223u;
-      value = static_cast<float>(random >> 8) * 0x1p-24f - 0.5f;
-    }
-    const auto row = state->open_row(state->encode(mel));
-    const std::vector<TokenId> prompt = {model.tokens().sot, model.tokens().no_timestamps};
-    const decode::StepScorer::Input input{row, prompt};
-    std::vector<float> scores(static_cast<std::size_t>(state->vocabulary_size()));
-    state->score({&input, 1}, scores);
-    return scores;
-  }
-};
-
-void expect_same_tokens(const models::AedTokens& a, const models::AedTokens& b) {
-  EXPECT_EQ(a.eot, b.eot);
-  EXPECT_EQ(a.sot, b.sot);
-  EXPECT_EQ(a.sot_prev, b.sot_prev);
-  EXPECT_EQ(a.sot_lm, b.sot_lm);
-  EXPECT_EQ(a.no_speech, b.no_speech);
-  EXPECT_EQ(a.no_timestamps, b.no_timestamps);
-  EXPECT_EQ(a.transcribe, b.transcribe);
-  EXPECT_EQ(a.translate, b.translate);
-  EXPECT_EQ(a.timestamp_begin, b.timestamp_begin);
-  EXPECT_EQ(a.languages, b.languages);
-  EXPECT_EQ(a.suppress, b.suppress);
-  EXPECT_EQ(a.begin_suppress, b.begin_suppress);
-  EXPECT_EQ(a.alignment_heads, b.alignment_heads);
-}
+using Loaded = LoadFixture;
 
 // One test a container, so that one that is not here is seen as skipped.
-class LoadedContainer : public Loaded, public ::testing::WithParamInterface<const char*> {};
+class LoadedContainer : public LoadFixture, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(LoadedContainer, GivesTheBitsAndTokensOfTheHuggingFaceFolder) {
   for (const std::string name : {"tiny.en", "base"}) {

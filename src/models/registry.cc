@@ -10,6 +10,8 @@ constexpr Architecture kArchitectures[] = {
     {.name = "whisper",
      .what = "OpenAI Whisper, an attention encoder-decoder over 30 s windows",
      .detect = whisper::is_whisper,
+     .layer_facts = whisper::layer_facts_of,
+     .quantization_layout = whisper::layout_of,
      .load = whisper::Model::load},
 };
 

@@ -2,27 +2,29 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
 #include "base/result.h"
 #include "checkpoint/checkpoint.h"
+#include "layers/parameters.h"
 #include "models/speech_model.h"
+#include "quant/layout.h"
+#include "quant/selection.h"
 
 namespace oasr::models {
 
-struct ModelOptions {
-  // Storage of weight matrices: float32, float16 or bfloat16; nothing keeps 16-bit weights as they
-  // are and makes everything else float32. Arithmetic is float32 always.
-  std::optional<DType> dtype;
-};
+// Storage of full-precision matrices, and which layers are quantized and how.
+using ModelOptions = layers::WeightOptions;
 
 // A row of the table.
 struct Architecture {
   std::string_view name;  // "whisper"
   std::string_view what;  // one line for help
   bool (*detect)(const Checkpoint& checkpoint);
+  // The layers that hold a matrix, and what the structure allows to fold and to fuse.
+  Result<std::vector<quant::LayerFacts>> (*layer_facts)(const Checkpoint& checkpoint);
+  Result<quant::QuantLayout> (*quantization_layout)(const Checkpoint& checkpoint);
   Result<std::shared_ptr<const SpeechModel>> (*load)(const Checkpoint& checkpoint,
                                                      const ModelOptions& options,
                                                      const ExecContext& context);

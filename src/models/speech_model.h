@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "decode/step_scorer.h"
 #include "device/thread_pool.h"
+#include "layers/layer_list.h"
 #include "tensor/dtype.h"
 #include "text/tokenizer.h"
 
@@ -26,6 +27,7 @@ struct ModelInfo {
   std::int64_t parameters = 0;
   DType weight_dtype = DType::f32; // as served
   std::int64_t weight_bytes = 0;   // resident, packed
+  DType kv_storage = DType::f32;   // of cross-attention keys and values
   std::vector<std::string> languages;
   std::map<std::string, std::string> lanes;  // op -> lane bound ("linear" -> "avx512")
   std::vector<std::string> notes;  // dequantized, tied head, …
@@ -36,6 +38,8 @@ class SpeechModel {
   virtual ~SpeechModel() = default;
   virtual const ModelInfo& info() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
+  // Its layers, for links, reports and saving.
+  virtual const layers::LayerList& layers() const = 0;
 };
 
 // Ids that an attention encoder-decoder of Whisper's kind decodes with.
@@ -47,6 +51,12 @@ struct AedTokens {
   std::vector<TokenId> suppress;                                 // the checkpoint's, never sampled
   std::vector<TokenId> begin_suppress;                           // not as the first token
   std::vector<std::pair<int, int>> alignment_heads;              // (decoder layer, head)
+};
+
+// A layer computed NaN or infinity.
+struct Fault {
+  std::string layer;   // "model.encoder.layers.3.fc1", or "logits"
+  decode::RowId row = -1;  // whose; -1: the window that was being encoded, or not known
 };
 
 using WindowId = int;  // an encoded 30 s window: its cross-attention keys and values
@@ -68,6 +78,10 @@ class AedState : public decode::StepScorer {
   // after each token, [tokens, V], when `logits` is not empty.
   virtual std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
                                        std::span<float> logits) = 0;
+
+  // What was not finite since the last call of this function, if anything: a model that computes NaN
+  // from good audio is broken, and its text is none.
+  virtual std::optional<Fault> take_fault() = 0;
 
   // Encoder output [1500, d_model] of the last encode(), for tests.
   virtual std::span<const float> encoder_output() const = 0;

@@ -1,123 +1,14 @@
 // The program as its users see it: exit statuses, standard output and standard error.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
-#include "testing/paths.h"
+#include "e2e/process.h"
 
 namespace oasr {
 namespace {
-
-namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-using Json = nlohmann::json;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int status = -1;
-  std::string out, err;
-};
-
-// A started `oasr` with its output in files.
-class Process {
- public:
-  Process(Words words, const fs::path& folder, const std::string& out = {},
-          const std::string& in = "/dev/null")
-      : folder_(folder), out_(out.empty() ? (folder / "stdout").string() : out) {
-    words.insert(words.begin(), OASR_BINARY);
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const auto err = (folder / "stderr").string();
-    const auto cache = "OASR_CACHE_DIR=" + (folder / "cache").string();
-    std::vector<char*> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-      if (std::string_view(*variable).rfind("OASR_", 0) != 0) environment.push_back(*variable);
-    }
-    std::string offline = "OASR_OFFLINE=1", cache_copy = cache;
-    environment.push_back(offline.data());
-    environment.push_back(cache_copy.data());
-    environment.push_back(nullptr);
-
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, in.c_str(), O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    const int failed =
-        ::posix_spawn(&pid_, argv[0], &files, nullptr, argv.data(), environment.data());
-    posix_spawn_file_actions_destroy(&files);
-    EXPECT_EQ(failed, 0);
-  }
-
-  pid_t pid() const { return pid_; }
-
-  Outcome wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    Outcome outcome;
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (fs::is_regular_file(out_)) outcome.out = contents(out_);
-    outcome.err = contents(folder_ / "stderr");
-    return outcome;
-  }
-
- private:
-  fs::path folder_;
-  std::string out_;
-  pid_t pid_ = -1;
-};
-
-// 16-bit mono WAV at 16 kHz; `declared` seconds in the header, `samples` in the file.
-void write_wav(const fs::path& path, const std::vector<std::int16_t>& samples,
-               std::size_t declared) {
-  const auto put = [](std::string& text, std::uint32_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  };
-  std::string head = "RIFF";
-  const auto bytes = static_cast<std::uint32_t>(declared * 2);
-  put(head, 36 + bytes, 4);
-  head += "WAVEfmt ";
-  put(head, 16, 4);
-  put(head, 1, 2);
-  put(head, 1, 2);
-  put(head, 16000, 4);
-  put(head, 32000, 4);
-  put(head, 2, 2);
-  put(head, 16, 2);
-  head += "data";
-  put(head, bytes, 4);
-  std::ofstream file(path, std::ios::binary);
-  file << head;
-  file.write(reinterpret_cast<const char*>(samples.data()),
-             static_cast<std::streamsize>(samples.size() * 2));
-}
-
-class CommandLine : public ::testing::Test {
- protected:
-  Outcome run(const Words& words, const std::string& out = {}, const std::string& in = "/dev/null") {
-    return Process(words, folder_.path(), out, in).wait();
-  }
-  std::string at(const std::string& name) const { return (folder_.path() / name).string(); }
-
-  testing::TemporaryFolder folder_;
-};
 
 TEST_F(CommandLine, VersionAndHelpAreSuccesses) {
   EXPECT_EQ(run({"version"}).status, 0);
@@ -149,6 +40,50 @@ TEST_F(CommandLine, UsageErrorsAreStatusTwoAndOneLine) {
   }
 }
 
+// The model is not in the cache and the network is off: status 1 would mean that it was looked for.
+TEST_F(CommandLine, AWrongOptionIsToldOnceAndBeforeTheModel) {
+  for (const Words& words : std::vector<Words>{{"--raw", "foo"},
+                                               {"--raw", "s16le", "--raw-rate", "0"},
+                                               {"--batch-size", "0"},
+                                               {"--vad-threshold", "nan"},
+                                               {"--quantization", "foo"},
+                                               {"--quantization-option", "ignore=a"},
+                                               {"--threads", "-5"},
+                                               {"--beam-size", "100"},
+                                               {"--language", "xx"},
+                                               {"--dtype", "int8"},
+                                               {"--channel", "-1"},
+                                               {"--temperature", "0,200"}}) {
+    Words all = {"transcribe", "a.wav", "b.wav"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto outcome = run(all);
+    EXPECT_EQ(outcome.status, 2) << words.front() << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("oasr: error: " + words[words.size() - 2], 0), 0u) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(run({"bench", "base", "--audio", "x", "--beam-size", "100"}).status, 2);
+  EXPECT_EQ(run({"bench", "base", "--audio", "x", "--repeat", "0"}).status, 2);
+  EXPECT_EQ(run({"convert", "base", at("out"), "--quantization", "foo"}).status, 2);
+  EXPECT_EQ(run({"convert", "base", ""}).status, 2);
+}
+
+TEST_F(CommandLine, AnOptionOfNoCommandIsNamed) {
+  EXPECT_NE(run({"--foo"}).err.find("--foo: "), std::string::npos);
+  EXPECT_EQ(run({"--foo"}).status, 2);
+}
+
+TEST_F(CommandLine, OfflineIsOneOrZero) {
+  const auto outcome =
+      Process({"transcribe", "a.wav"}, folder_.path(), {}, "/dev/null", {"OASR_OFFLINE=junk"}).wait();
+  EXPECT_EQ(outcome.status, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("OASR_OFFLINE: 'junk'"), std::string::npos) << outcome.err;
+}
+
+TEST_F(CommandLine, ControlCharactersOfANameAreShownNotObeyed) {
+  const auto outcome = run({"inspect", "a\x1b[2Jb\nc"});
+  EXPECT_NE(outcome.err.find("a\\x1b[2Jb\\x0ac"), std::string::npos) << outcome.err;
+}
+
 TEST_F(CommandLine, AnUnknownOptionComesWithASuggestion) {
   EXPECT_NE(run({"transcribe", "a.wav", "--langauge", "en"}).err.find("did you mean --language?"),
             std::string::npos);
@@ -167,6 +102,8 @@ TEST_F(CommandLine, AnUnknownModelNamesTheCatalogue) {
   const auto outcome = run({"transcribe", "a.wav", "-m", "huge"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("tiny.en"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("(turbo)"), std::string::npos) << outcome.err;
+  EXPECT_NE(run({"transcribe", "a.wav", "-m", "Base"}).err.find("did you mean base?"), std::string::npos);
 }
 
 TEST_F(CommandLine, PullListsTheCatalogueAsTextAndJson) {
@@ -190,6 +127,8 @@ TEST_F(CommandLine, DoctorReportsAsJson) {
 TEST_F(CommandLine, AFullDiskUnderStandardOutputIsAnError) {
   EXPECT_EQ(run({"pull", "--list"}, "/dev/full").status, 1);
   EXPECT_EQ(run({"doctor"}, "/dev/full").status, 1);
+  EXPECT_EQ(run({"--help"}, "/dev/full").status, 1);
+  EXPECT_EQ(run({"transcribe", "--help"}, "/dev/full").status, 1);
 }
 
 TEST_F(CommandLine, InspectSaysWhatIsNoCheckpoint) {
@@ -245,6 +184,8 @@ TEST_F(RealModel, JsonOnStandardOutputIsOneObject) {
   EXPECT_FALSE(json["truncated"].get<bool>());
   EXPECT_FALSE(json["segments"].empty());
   EXPECT_EQ(json["options"]["beam_size"], 1);
+  EXPECT_TRUE(json["dtype"].is_string());
+  EXPECT_TRUE(json["quantization"].is_null());
 }
 
 TEST_F(RealModel, SeveralInputsArePrefixedAndOneBadOneStopsNothing) {
@@ -347,6 +288,30 @@ TEST_F(RealModel, CtrlCStopsCleanly) {
   for (const auto& file : fs::directory_iterator(at("out"))) {
     EXPECT_EQ(file.path().extension(), ".txt") << "a temporary file stayed: " << file.path();
   }
+}
+
+TEST_F(RealModel, CtrlCEndsTheWaitForAPipe) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  for (const bool with_writer : {false, true}) {
+    Process process(transcribe({at("pipe")}), folder_.path());
+    const int writer = with_writer ? ::open(at("pipe").c_str(), O_WRONLY) : -1;  // and never writes
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ::kill(process.pid(), SIGINT);
+    const auto outcome = process.wait();
+    if (writer >= 0) ::close(writer);
+    EXPECT_EQ(outcome.status, 130) << outcome.err;
+    EXPECT_NE(outcome.err.find("stopped before the end"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(RealModel, APipeWhoseWriterComesLateIsRead) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  Process process(transcribe({at("pipe")}), folder_.path());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  std::ofstream(at("pipe"), std::ios::binary) << contents(speech_);
+  const auto outcome = process.wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(kWords), std::string::npos) << outcome.out;
 }
 
 TEST_F(RealModel, AFolderThatCanNotBeWrittenIsToldBeforeTheWork) {

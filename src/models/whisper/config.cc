@@ -143,13 +143,41 @@ Status check(const Config& config) {
                     " " + side + " heads is not served: heads must be a multiple of 8 wide");
     }
   }
+  // Every published Whisper has heads of 64; a wrong number of heads would load and talk nonsense.
+  constexpr int kHead = 64, kSmallestPublished = 384;
+  if (config.d_model >= kSmallestPublished && (config.encoder_attention_heads * kHead != config.d_model ||
+                                               config.decoder_attention_heads * kHead != config.d_model)) {
+    return refuse("d_model " + std::to_string(config.d_model) + " with " +
+                  std::to_string(config.encoder_attention_heads) + " encoder and " +
+                  std::to_string(config.decoder_attention_heads) +
+                  " decoder heads is not served: Whisper's heads are 64 wide");
+  }
+  return {};
+}
+
+// What Whisper's front end is, where preprocessor_config.json says it.
+Status check_preprocessor(const Checkpoint& checkpoint, const Config& config) {
+  constexpr const char* kName = "preprocessor_config.json";
+  if (!checkpoint.documents.contains(kName)) return {};
+  const Json json = TRY(document(checkpoint, kName));
+  for (const auto& [key, value] : {std::pair{"feature_size", config.num_mel_bins},
+                                   std::pair{"sampling_rate", 16000}, std::pair{"hop_length", 160},
+                                   std::pair{"n_fft", 400}, std::pair{"chunk_length", 30}}) {
+    const auto found = json.find(key);
+    if (found == json.end() || *found == value) continue;
+    return unexpected(ErrorCode::unsupported,
+                      std::string(key) + " is " + found->dump() + " where this model has " +
+                          std::to_string(value),
+                      kName);
+  }
   return {};
 }
 
 }  // namespace
 
 bool is_whisper(const Checkpoint& checkpoint) {
-  if (checkpoint.container == "huggingface") {
+  if (!checkpoint.architecture.empty()) return checkpoint.architecture == "whisper";
+  if (checkpoint.origin() == "huggingface") {
     const auto json = document(checkpoint, "config.json");
     return json && json->value("model_type", Json()) == Json("whisper");
   }
@@ -157,10 +185,11 @@ bool is_whisper(const Checkpoint& checkpoint) {
 }
 
 Result<Config> read_config(const Checkpoint& checkpoint) {
-  const bool hugging_face = checkpoint.container == "huggingface";
+  const bool hugging_face = checkpoint.origin() == "huggingface";
   const Config config = hugging_face ? TRY(from_hugging_face(checkpoint)) : TRY(from_dims(checkpoint));
   TRY(check_attributes(checkpoint));
   TRY(check(config));
+  TRY(check_preprocessor(checkpoint, config));
   return config;
 }
 

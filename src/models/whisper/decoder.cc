@@ -4,12 +4,22 @@
 #include <cmath>
 
 #include "kernels/attention/op.h"
+#include "layers/watched.h"
+#include "models/whisper/layer_table.h"
 
 namespace oasr::models::whisper {
 
-using kernels::Activation;
-using layers::ConstMatrix;
-using layers::Matrix;
+namespace {
+
+void attend(ExecContext& context, std::string_view path, std::int64_t rows,
+            std::span<const kernels::AttentionArgs> queries) {
+  layers::watched(context, path, rows, [&] {
+    kernels::attention(context, queries);
+    return kernels::NotFinite{};
+  });
+}
+
+}  // namespace
 
 DecoderBuffers::DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows)
     : tokens(tokens),
@@ -47,24 +57,31 @@ Result<Decoder::Block> Decoder::load_block(const std::string& path,
                                            const layers::Parameters& parameters,
                                            const layers::WeightOptions& options) {
   using layers::LayerNorm;
-  const std::string self = path + ".self_attn.", cross = path + ".encoder_attn.";
-  const auto linear = [&](const std::string& name, std::vector<std::string> parts = {},
-                          Activation activation = Activation::none) {
-    return layers::Linear::load(
-        parameters, {.path = name, .parts = std::move(parts), .activation = activation}, options);
+  const auto linear = [&](std::string_view name) {
+    return layers::Linear::load(parameters, linear_spec(path, name), options);
   };
-  return Block{
-      .self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm")),
-      .qkv_proj = TRY(linear(self + "qkv_proj", {self + "q_proj", self + "k_proj", self + "v_proj"})),
-      .out_proj = TRY(linear(self + "out_proj")),
-      .encoder_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".encoder_attn_layer_norm")),
-      .cross_q_proj = TRY(linear(cross + "q_proj")),
-      .cross_kv_proj = TRY(linear(cross + "kv_proj", {cross + "k_proj", cross + "v_proj"})),
-      .cross_out_proj = TRY(linear(cross + "out_proj")),
-      .final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm")),
-      .fc1 = TRY(linear(path + ".fc1", {}, Activation::gelu)),
-      .fc2 = TRY(linear(path + ".fc2")),
-  };
+  auto self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm"));
+  auto qkv_proj = TRY(linear("self_attn.qkv_proj"));
+  auto out_proj = TRY(linear("self_attn.out_proj"));
+  auto encoder_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".encoder_attn_layer_norm"));
+  auto cross_q_proj = TRY(linear("encoder_attn.q_proj"));
+  auto cross_kv_proj = TRY(linear("encoder_attn.kv_proj"));
+  auto cross_out_proj = TRY(linear("encoder_attn.out_proj"));
+  auto final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm"));
+  auto fc1 = TRY(linear("fc1"));
+  auto fc2 = TRY(linear("fc2"));
+  return Block{.self_attn_layer_norm = std::move(self_attn_layer_norm),
+               .qkv_proj = std::move(qkv_proj),
+               .out_proj = std::move(out_proj),
+               .self_attn = path + ".self_attn",
+               .encoder_attn = path + ".encoder_attn",
+               .encoder_attn_layer_norm = std::move(encoder_attn_layer_norm),
+               .cross_q_proj = std::move(cross_q_proj),
+               .cross_kv_proj = std::move(cross_kv_proj),
+               .cross_out_proj = std::move(cross_out_proj),
+               .final_layer_norm = std::move(final_layer_norm),
+               .fc1 = std::move(fc1),
+               .fc2 = std::move(fc2)};
 }
 
 Result<Decoder> Decoder::load(const Config& config, const layers::Parameters& parameters,
@@ -125,8 +142,9 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece
   const std::int64_t d = config_.d_model;
   const Matrix normed = buffers.normed.matrix(x.rows, d);
   const Matrix qkv = buffers.wide.matrix(x.rows, 3 * d);
-  block.self_attn_layer_norm.forward(context, x, normed);
-  block.qkv_proj.forward(context, normed, qkv);
+  quant::Activation input = normed;
+  block.self_attn_layer_norm.forward(context, x, input);
+  block.qkv_proj.forward(context, input, qkv);
   buffers.attention.clear();
   std::int64_t row = 0;
   for (const Piece& piece : pieces) {
@@ -145,7 +163,7 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece
                                  .weights = nullptr});
     row += count;
   }
-  kernels::attention(context, buffers.attention);
+  attend(context, block.self_attn, x.rows, buffers.attention);
   block.out_proj.forward(context, normed, x, x);
 }
 
@@ -155,8 +173,9 @@ void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Piec
   const Block& block = blocks_[static_cast<std::size_t>(layer)];
   const Matrix normed = buffers.normed.matrix(x.rows, config_.d_model);
   const Matrix q = buffers.wide.matrix(x.rows, config_.d_model);
-  block.encoder_attn_layer_norm.forward(context, x, normed);
-  block.cross_q_proj.forward(context, normed, q);
+  quant::Activation input = normed;
+  block.encoder_attn_layer_norm.forward(context, x, input);
+  block.cross_q_proj.forward(context, input, q);
   buffers.attention.clear();
   std::int64_t row = 0;
   for (const Piece& piece : pieces) {
@@ -178,15 +197,15 @@ void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Piec
     }
     row += count;
   }
-  kernels::attention(context, buffers.attention);
+  attend(context, block.encoder_attn, x.rows, buffers.attention);
   if (alignment) alignment->collect(layer, x.rows);
   block.cross_out_proj.forward(context, normed, x, x);
 }
 
 void Decoder::feed_forward(ExecContext& context, const Block& block, Matrix x,
                            DecoderBuffers& buffers) const {
-  const Matrix normed = buffers.normed.matrix(x.rows, config_.d_model);
-  const Matrix hidden = buffers.wide.matrix(x.rows, config_.decoder_ffn_dim);
+  quant::Activation normed = buffers.normed.matrix(x.rows, config_.d_model);
+  quant::Activation hidden = buffers.wide.matrix(x.rows, config_.decoder_ffn_dim);
   block.final_layer_norm.forward(context, x, normed);
   block.fc1.forward(context, normed, hidden);
   block.fc2.forward(context, hidden, x, x);
@@ -211,17 +230,24 @@ void Decoder::logits(ExecContext& context, Matrix x, Matrix out) const {
   proj_out_.forward(context, x, out);
 }
 
-std::size_t Decoder::weight_bytes() const {
-  std::size_t bytes = embed_tokens_.bytes() + positions_.size() * sizeof(float);
-  if (!config_.tie_word_embeddings) bytes += proj_out_.method().bytes();
-  for (const Block& block : blocks_) {
-    for (const layers::Linear* linear :
+void Decoder::list(layers::LayerList& layers) {
+  layers.embeddings.push_back(&embed_tokens_);
+  layers.tables.push_back({.name = "model.decoder.embed_positions.weight",
+                           .shape = {config_.max_target_positions, config_.d_model},
+                           .values = positions_});
+  for (Block& block : blocks_) {
+    for (layers::LayerNorm* norm : {&block.self_attn_layer_norm, &block.encoder_attn_layer_norm,
+                                    &block.final_layer_norm}) {
+      layers.norms.push_back(norm);
+    }
+    for (layers::Linear* linear :
          {&block.qkv_proj, &block.out_proj, &block.cross_q_proj, &block.cross_kv_proj,
           &block.cross_out_proj, &block.fc1, &block.fc2}) {
-      bytes += linear->method().bytes();
+      layers.linears.push_back(linear);
     }
   }
-  return bytes;
+  layers.norms.push_back(&layer_norm_);
+  if (!config_.tie_word_embeddings) layers.linears.push_back(&proj_out_);
 }
 
 }  // namespace oasr::models::whisper

@@ -7,9 +7,7 @@
 
 #include "cache/kv_pool.h"
 #include "layers/buffer.h"
-#include "layers/embedding.h"
-#include "layers/layer_norm.h"
-#include "layers/linear.h"
+#include "layers/layer_list.h"
 #include "models/whisper/config.h"
 #include "models/whisper/known_sizes.h"
 
@@ -65,27 +63,29 @@ class Decoder {
 
   // Projects encoder output [T, D] to the cross-attention keys and values of `window`. `scratch`
   // has room for [T, 2D].
-  void encode_window(ExecContext& context, layers::ConstMatrix encoder_output, int window,
+  void encode_window(ExecContext& context, ConstMatrix encoder_output, int window,
                      cache::KvPool& cross, layers::Buffer& scratch) const;
 
   // Runs all pieces through all blocks and appends to their caches. The result [tokens, D] is the
   // residual stream in the order of the pieces, before the final norm, in buffers.x. A row depends
   // on its own sequence only. `alignment` may be null; it needs a single piece.
-  layers::Matrix forward(ExecContext& context, std::span<const Piece> pieces, cache::KvPool& self,
+  Matrix forward(ExecContext& context, std::span<const Piece> pieces, cache::KvPool& self,
                          cache::KvPool& cross, DecoderBuffers& buffers,
                          AlignmentWeights* alignment = nullptr) const;
 
   // Final norm and output head: x [M, D] (normed in place) to logits [M, V].
-  void logits(ExecContext& context, layers::Matrix x, layers::Matrix out) const;
+  void logits(ExecContext& context, Matrix x, Matrix out) const;
 
   const Config& config() const { return config_; }
   DType weight_dtype() const { return embed_tokens_.storage(); }
-  std::size_t weight_bytes() const;
+  // Adds the layers in the order of the forward pass; they must not move afterwards.
+  void list(layers::LayerList& layers);
 
  private:
   struct Block {
     layers::LayerNorm self_attn_layer_norm;
     layers::Linear qkv_proj, out_proj;
+    std::string self_attn, encoder_attn;  // the paths of what is between products
     layers::LayerNorm encoder_attn_layer_norm;
     layers::Linear cross_q_proj, cross_kv_proj, cross_out_proj;
     layers::LayerNorm final_layer_norm;
@@ -93,14 +93,14 @@ class Decoder {
   };
   static Result<Block> load_block(const std::string& path, const layers::Parameters& parameters,
                                   const layers::WeightOptions& options);
-  layers::Matrix embed(std::span<const Piece> pieces, cache::KvPool& self,
+  Matrix embed(std::span<const Piece> pieces, cache::KvPool& self,
                        DecoderBuffers& buffers) const;
   void self_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
-                   cache::KvPool& self, layers::Matrix x, DecoderBuffers& buffers) const;
+                   cache::KvPool& self, Matrix x, DecoderBuffers& buffers) const;
   void cross_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
-                    cache::KvPool& cross, layers::Matrix x, DecoderBuffers& buffers,
+                    cache::KvPool& cross, Matrix x, DecoderBuffers& buffers,
                     AlignmentWeights* alignment) const;
-  void feed_forward(ExecContext& context, const Block& block, layers::Matrix x,
+  void feed_forward(ExecContext& context, const Block& block, Matrix x,
                     DecoderBuffers& buffers) const;
 
   Decoder(const Config& config, layers::Embedding embed_tokens, layers::LayerNorm layer_norm,

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "kernels/attention/op.h"
+#include "layers/watched.h"
+#include "models/whisper/layer_table.h"
 
 namespace oasr::models::whisper {
 
 using kernels::Activation;
-using layers::ConstMatrix;
-using layers::Matrix;
 
 namespace {
 
@@ -59,29 +59,34 @@ Result<Encoder::Block> Encoder::load_block(const std::string& path,
                                            const layers::Parameters& parameters,
                                            const layers::WeightOptions& options) {
   using layers::LayerNorm;
-  using layers::Linear;
-  const std::string attention = path + ".self_attn.";
-  return Block{
-      .self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm")),
-      .qkv_proj = TRY(Linear::load(
-          parameters,
-          {.path = attention + "qkv_proj",
-           .parts = {attention + "q_proj", attention + "k_proj", attention + "v_proj"}},
-          options)),
-      .out_proj = TRY(Linear::load(parameters, {.path = attention + "out_proj", .parts = {}}, options)),
-      .final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm")),
-      .fc1 = TRY(Linear::load(
-          parameters, {.path = path + ".fc1", .parts = {}, .activation = Activation::gelu}, options)),
-      .fc2 = TRY(Linear::load(parameters, {.path = path + ".fc2", .parts = {}}, options)),
+  const auto linear = [&](std::string_view name) {
+    return layers::Linear::load(parameters, linear_spec(path, name), options);
   };
+  auto self_attn_layer_norm = TRY(LayerNorm::load(parameters, path + ".self_attn_layer_norm"));
+  auto qkv_proj = TRY(linear("self_attn.qkv_proj"));
+  auto out_proj = TRY(linear("self_attn.out_proj"));
+  auto final_layer_norm = TRY(LayerNorm::load(parameters, path + ".final_layer_norm"));
+  auto fc1 = TRY(linear("fc1"));
+  auto fc2 = TRY(linear("fc2"));
+  return Block{.self_attn_layer_norm = std::move(self_attn_layer_norm),
+               .qkv_proj = std::move(qkv_proj),
+               .out_proj = std::move(out_proj),
+               .self_attn = path + ".self_attn",
+               .final_layer_norm = std::move(final_layer_norm),
+               .fc1 = std::move(fc1),
+               .fc2 = std::move(fc2)};
 }
 
 Result<Encoder> Encoder::load(const Config& config, const layers::Parameters& parameters,
                               const layers::WeightOptions& options) {
   using layers::Conv1d;
   const std::string path = "model.encoder.";
-  auto conv1 = TRY(Conv1d::load(parameters, path + "conv1", 1, Activation::gelu, options));
-  auto conv2 = TRY(Conv1d::load(parameters, path + "conv2", 2, Activation::gelu, options));
+  const auto convolution = [&](const char* name, std::int64_t stride) {
+    return Conv1d::load(parameters,
+                        {.path = path + name, .stride = stride, .activation = Activation::gelu}, options);
+  };
+  auto conv1 = TRY(convolution("conv1", 1));
+  auto conv2 = TRY(convolution("conv2", 2));
   auto norm = TRY(layers::LayerNorm::load(parameters, path + "layer_norm"));
   Encoder encoder(config, std::move(conv1), std::move(conv2), std::move(norm));
   encoder.positions_ = TRY(layers::read_floats(parameters, path + "embed_positions.weight"));
@@ -95,8 +100,9 @@ Result<Encoder> Encoder::load(const Config& config, const layers::Parameters& pa
 void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& buffers) const {
   const std::int64_t d = config_.d_model, frames = buffers.x.rows;
   const Matrix qkv = buffers.wide.matrix(frames, 3 * d);
-  block.self_attn_layer_norm.forward(context, buffers.x, buffers.normed);
-  block.qkv_proj.forward(context, buffers.normed, qkv);
+  quant::Activation normed = buffers.normed;
+  block.self_attn_layer_norm.forward(context, buffers.x, normed);
+  block.qkv_proj.forward(context, normed, qkv);
   buffers.keys_values.truncate(0, 0);
   kernels::KvCache& cache = buffers.keys_values.at(0, 0);
   kernels::kv_append(context, cache, qkv.data + d, qkv.stride, qkv.data + 2 * d, qkv.stride, frames);
@@ -110,7 +116,10 @@ void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& b
       .out = buffers.normed.data,
       .ldo = buffers.normed.stride,
       .weights = nullptr};
-  kernels::attention(context, {&args, 1});
+  layers::watched(context, block.self_attn, frames, [&] {
+    kernels::attention(context, {&args, 1});
+    return kernels::NotFinite{};
+  });
   block.out_proj.forward(context, buffers.normed, buffers.x, buffers.x);
 }
 
@@ -119,8 +128,8 @@ void Encoder::feed_forward(ExecContext& context, const Block& block,
   for (std::int64_t first = 0; first < buffers.x.rows; first += kFeedForwardRows) {
     const std::int64_t count = std::min(kFeedForwardRows, buffers.x.rows - first);
     const Matrix x = buffers.x.row_range(first, count);
-    const Matrix normed = buffers.normed.row_range(first, count);
-    const Matrix hidden = buffers.wide.matrix(count, config_.encoder_ffn_dim);
+    quant::Activation normed = buffers.normed.row_range(first, count);
+    quant::Activation hidden = buffers.wide.matrix(count, config_.encoder_ffn_dim);
     block.final_layer_norm.forward(context, x, normed);
     block.fc1.forward(context, normed, hidden);
     block.fc2.forward(context, hidden, x, x);
@@ -145,15 +154,20 @@ Matrix Encoder::forward(ExecContext& context, std::span<const float> mel,
   return buffers.normed;
 }
 
-std::size_t Encoder::weight_bytes() const {
-  std::size_t bytes = conv1_.method().bytes() + conv2_.method().bytes() +
-                      positions_.size() * sizeof(float);
-  for (const Block& block : blocks_) {
-    for (const layers::Linear* linear : {&block.qkv_proj, &block.out_proj, &block.fc1, &block.fc2}) {
-      bytes += linear->method().bytes();
+void Encoder::list(layers::LayerList& layers) {
+  layers.convolutions.push_back(&conv1_);
+  layers.convolutions.push_back(&conv2_);
+  layers.tables.push_back({.name = "model.encoder.embed_positions.weight",
+                           .shape = {config_.max_source_positions, config_.d_model},
+                           .values = positions_});
+  for (Block& block : blocks_) {
+    layers.norms.push_back(&block.self_attn_layer_norm);
+    layers.norms.push_back(&block.final_layer_norm);
+    for (layers::Linear* linear : {&block.qkv_proj, &block.out_proj, &block.fc1, &block.fc2}) {
+      layers.linears.push_back(linear);
     }
   }
-  return bytes;
+  layers.norms.push_back(&layer_norm_);
 }
 
 }  // namespace oasr::models::whisper

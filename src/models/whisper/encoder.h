@@ -6,9 +6,7 @@
 
 #include "cache/kv_pool.h"
 #include "layers/buffer.h"
-#include "layers/conv1d.h"
-#include "layers/layer_norm.h"
-#include "layers/linear.h"
+#include "layers/layer_list.h"
 #include "models/whisper/config.h"
 
 namespace oasr::models::whisper {
@@ -18,9 +16,9 @@ class EncoderBuffers {
  public:
   explicit EncoderBuffers(const Config& config);
 
-  layers::Matrix mel;      // [1 + 2T + 1, mels], time-major, padded
-  layers::Matrix x;        // [T, D], the residual stream
-  layers::Matrix normed;   // [T, D]; the encoder's output at the end
+  Matrix mel;      // [1 + 2T + 1, mels], time-major, padded
+  Matrix x;        // [T, D], the residual stream
+  Matrix normed;   // [T, D]; the encoder's output at the end
   layers::Buffer wide;     // conv1's output, query|key|value, hidden rows of a feed-forward block
   cache::KvPool keys_values;
 
@@ -35,15 +33,17 @@ class Encoder {
 
   // mel [mels, 2T] row-major, normalised log-mel of a window; the result [T, D] is buffers.normed,
   // valid until the next pass. No allocation in the steady state.
-  layers::Matrix forward(ExecContext& context, std::span<const float> mel,
+  Matrix forward(ExecContext& context, std::span<const float> mel,
                          EncoderBuffers& buffers) const;
 
-  std::size_t weight_bytes() const;
+  // Adds the layers in the order of the forward pass; they must not move afterwards.
+  void list(layers::LayerList& layers);
 
  private:
   struct Block {
     layers::LayerNorm self_attn_layer_norm;
     layers::Linear qkv_proj, out_proj;
+    std::string self_attn;  // the path of what is between the two
     layers::LayerNorm final_layer_norm;
     layers::Linear fc1, fc2;
   };

@@ -1,6 +1,7 @@
 #include "models/whisper/model.h"
 
 #include "kernels/norm/op.h"
+#include "models/whisper/layer_table.h"
 #include "models/whisper/state.h"
 #include "models/whisper/tokens.h"
 #include "text/tiktoken.h"
@@ -8,8 +9,12 @@
 namespace oasr::models::whisper {
 namespace {
 
-// Cross-attention keys and values: float32 keeps the logits as exact as the weights allow.
-constexpr DType kCrossStorage = DType::f32;
+// Cross-attention keys and values: float32 keeps the logits as exact as full-precision weights allow;
+// beside int8 weights float16 costs nothing that shows, and a step reads half the bytes.
+DType cross_storage(const ModelOptions& options) {
+  const bool quantized = options.quantization != nullptr && !options.quantization->empty();
+  return quantized ? DType::f16 : DType::f32;
+}
 
 // The tokenizer of the checkpoint; OpenAI's checkpoints have none and mean the ranks that come with
 // the library. Ranks know no special tokens: Whisper's follow the last one.
@@ -17,7 +22,7 @@ Result<std::shared_ptr<const Tokenizer>> build_tokenizer(const Checkpoint& check
                                                          const Config& config) {
   const TokenizerSource& source = checkpoint.tokenizer;
   const auto special_tokens = whisper_special_tokens(config.vocab_size);
-  if (source.kind == "none" && checkpoint.container == "openai") {
+  if (source.kind == "none" && checkpoint.origin() == "openai") {
     const bool multilingual = config.vocab_size > kEnglishVocabulary;
     return make_tokenizer(bundled_whisper_ranks(multilingual), special_tokens);
   }
@@ -39,6 +44,14 @@ Status check_front_end(const Config& config) {
 
 }  // namespace
 
+Result<std::vector<quant::LayerFacts>> layer_facts_of(const Checkpoint& checkpoint) {
+  return layer_facts(TRY(read_config(checkpoint)));
+}
+
+Result<quant::QuantLayout> layout_of(const Checkpoint& checkpoint) {
+  return quantization_layout(TRY(read_config(checkpoint)));
+}
+
 Result<std::shared_ptr<const SpeechModel>> Model::load(const Checkpoint& checkpoint,
                                                        const ModelOptions& options,
                                                        const ExecContext& context) {
@@ -48,7 +61,8 @@ Result<std::shared_ptr<const SpeechModel>> Model::load(const Checkpoint& checkpo
   model->tokenizer_ = TRY(build_tokenizer(checkpoint, config));
   model->tokens_ = TRY(read_tokens(checkpoint, config, *model->tokenizer_));
   model->multilingual_ = !model->tokens_.languages.empty();
-  model->network_ = TRY(Network::load(config, checkpoint, {.dtype = options.dtype}));
+  model->network_ = TRY(Network::load(config, checkpoint, options));
+  model->cross_storage_ = cross_storage(options);
   model->describe(checkpoint, context);
   return std::shared_ptr<const SpeechModel>(std::move(model));
 }
@@ -59,8 +73,8 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   info_.size_name = size != nullptr ? std::string(size->name) : std::string();
   info_.parameters = network_->parameters;
   info_.weight_dtype = network_->decoder.weight_dtype();
-  info_.weight_bytes = static_cast<std::int64_t>(network_->encoder.weight_bytes() +
-                                                 network_->decoder.weight_bytes());
+  info_.weight_bytes = network_->layers.weight_bytes(context.isa);
+  info_.kv_storage = cross_storage_;
   for (const auto& [code, id] : tokens_.languages) info_.languages.push_back(code);
   if (!multilingual_) info_.languages.push_back("en");
   info_.lanes["linear"] = kernels::linear_lane(context.isa).name;
@@ -82,7 +96,7 @@ Result<std::unique_ptr<AedState>> Model::new_state(ExecContext context, int wind
   return std::unique_ptr<AedState>(std::make_unique<State>(network_, context,
                                  StateOptions{.windows = windows,
                                               .rows = rows,
-                                              .cross_storage = kCrossStorage,
+                                              .cross_storage = cross_storage_,
                                               .alignment_heads = tokens_.alignment_heads}));
 }
 

@@ -10,6 +10,10 @@
 
 namespace oasr::models::whisper {
 
+// layer_table.h for a checkpoint that is_whisper().
+Result<std::vector<quant::LayerFacts>> layer_facts_of(const Checkpoint& checkpoint);
+Result<quant::QuantLayout> layout_of(const Checkpoint& checkpoint);
+
 class Model final : public AedModel {
  public:
   // Dimensions, tokenizer, special ids and weights of a checkpoint that is_whisper().
@@ -18,6 +22,7 @@ class Model final : public AedModel {
                                                          const ExecContext& context);
 
   const ModelInfo& info() const override { return info_; }
+  const layers::LayerList& layers() const override { return network_->layers; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   int n_mels() const override { return network_->config.num_mel_bins; }
   int window_frames() const override { return network_->config.window_frames(); }
@@ -34,6 +39,7 @@ class Model final : public AedModel {
   ModelInfo info_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const Network> network_;
+  DType cross_storage_ = DType::f32;
   AedTokens tokens_;
   bool multilingual_ = false;
 };

@@ -18,7 +18,8 @@ struct Network {
   Config config;
   Encoder encoder;
   Decoder decoder;
-  std::int64_t parameters = 0;     // numbers in the checkpoint's tensors, a tied head counted once
+  layers::LayerList layers;        // of the two; a network does not move
+  std::int64_t parameters = 0;     // numbers of the model, a tied head counted once
   bool repeats_tied_head = false;  // the checkpoint also has the head that is tied
 };
 

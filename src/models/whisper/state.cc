@@ -1,6 +1,7 @@
 #include "models/whisper/state.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace oasr::models::whisper {
 namespace {
@@ -27,10 +28,39 @@ cache::KvPool::Geometry cross_geometry(const Config& config, int windows, DType 
           .storage = storage};
 }
 
+bool all_finite(std::span<const float> values) {
+  std::uint32_t bad = 0;
+  for (const float value : values) {
+    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
+  }
+  return bad == 0;
+}
+
 }  // namespace
+
+void FaultLog::not_finite(std::string_view layer, std::int64_t row) {
+  if (layer_.empty()) layer_ = layer;
+  if (outer_ != nullptr) outer_->not_finite(layer, row);
+}
+
+void FaultLog::settle(std::span<const decode::RowId> rows, std::string_view fallback) {
+  if (rows.empty() && layer_.empty()) return;
+  const std::string layer = layer_.empty() ? std::string(fallback) : layer_;
+  layer_.clear();
+  for (const decode::RowId row : rows) faults_.push_back({layer, row});
+  if (rows.empty()) faults_.push_back({layer, -1});
+}
+
+std::optional<Fault> FaultLog::take() {
+  if (faults_.empty()) return std::nullopt;
+  Fault fault = std::move(faults_.front());
+  faults_.erase(faults_.begin());
+  return fault;
+}
 
 State::State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options)
     : network_(std::move(network)),
+      faults_(context.observer),
       context_(context),
       alignment_heads_(std::move(options.alignment_heads)),
       encoder_buffers_(network_->config),
@@ -45,14 +75,21 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
        {encoder_buffers_.keys_values.at(0, 0), self_.at(0, 0), cross_.at(0, 0)}) {
     kernels::attention_reserve(context_, cache);
   }
+  network_->layers.reserve(context_);
+  context_.observer = &faults_;
+  bad_rows_.reserve(static_cast<std::size_t>(2 * options.rows));
 }
 
 WindowId State::encode(std::span<const float> mel) {
   const auto free = std::ranges::find(window_open_, false);
   CHECK(free != window_open_.end(), "more windows than the state was made for");
   const auto window = static_cast<WindowId>(free - window_open_.begin());
-  const layers::Matrix output = network_->encoder.forward(context_, mel, encoder_buffers_);
+  const Matrix output = network_->encoder.forward(context_, mel, encoder_buffers_);
   network_->decoder.encode_window(context_, output, window, cross_, encoder_buffers_.wide);
+  if (!all_finite({output.data, static_cast<std::size_t>(output.rows * output.columns)})) {
+    faults_.not_finite("the encoder", 0);
+  }
+  faults_.settle({}, {});
   *free = true;
   return window;
 }
@@ -85,7 +122,7 @@ void State::reorder(std::span<const decode::RowId> rows, std::span<const decode:
   self_.copy(context_, rows_.reorder(rows, parents));
 }
 
-layers::Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) const {
+Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) const {
   const std::int64_t vocabulary = vocabulary_size();
   CHECK(static_cast<std::int64_t>(logits.size()) == static_cast<std::int64_t>(rows) * vocabulary,
         "logits are [rows, vocabulary]");
@@ -94,9 +131,9 @@ layers::Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) c
 
 void State::score(std::span<const Input> inputs, std::span<float> logits) {
   const auto probes = std::ranges::count_if(inputs, [](const Input& i) { return i.probe >= 0; });
-  const layers::Matrix out = logits_matrix(logits, inputs.size() + static_cast<std::size_t>(probes));
+  const Matrix out = logits_matrix(logits, inputs.size() + static_cast<std::size_t>(probes));
   const std::int64_t d = network_->config.d_model;
-  const layers::Matrix last = decoder_buffers_.last.matrix(out.rows, d);
+  const Matrix last = decoder_buffers_.last.matrix(out.rows, d);
   std::size_t next = 0, taken = 0;  // the first `taken` tokens of input `next` are done
   std::int64_t read = 0;            // rows of `last` that are filled
   while (next < inputs.size()) {
@@ -114,7 +151,7 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
       taken += count;
       if (taken == input.tokens.size()) ++next, taken = 0;
     }
-    const layers::Matrix x =
+    const Matrix x =
         network_->decoder.forward(context_, pieces_, self_, cross_, decoder_buffers_);
     std::int64_t row = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -126,7 +163,24 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
       if (first + i < next) std::copy_n(x.row(row - 1), d, last.row(read++));
     }
   }
-  if (!inputs.empty()) network_->decoder.logits(context_, last, out);
+  if (inputs.empty()) return;
+  network_->decoder.logits(context_, last, out);
+  check_logits(inputs, out);
+}
+
+// A row of logits that is not finite is a fault of its sequence: of an input's row or its probe's, in
+// the order of score().
+void State::check_logits(std::span<const Input> inputs, ConstMatrix logits) {
+  bad_rows_.clear();
+  std::int64_t row = 0;
+  for (const Input& input : inputs) {
+    bool good = true;
+    for (int i = input.probe >= 0 ? 2 : 1; i > 0; --i, ++row) {
+      good = good && all_finite({logits.row(row), static_cast<std::size_t>(logits.columns)});
+    }
+    if (!good) bad_rows_.push_back(input.row);
+  }
+  faults_.settle(bad_rows_, "the output head");
 }
 
 std::vector<float> State::alignment(WindowId window, std::span<const TokenId> tokens,
@@ -141,19 +195,21 @@ std::vector<float> State::alignment(WindowId window, std::span<const TokenId> to
                            static_cast<std::int64_t>(tokens.size()),
                            network_->config.max_source_positions,
                            static_cast<std::int64_t>(std::min(pass, tokens.size())));
-  const layers::Matrix out = logits.empty() ? layers::Matrix{} : logits_matrix(logits, tokens.size());
+  const Matrix out = logits.empty() ? Matrix{} : logits_matrix(logits, tokens.size());
   for (std::size_t first = 0; first < tokens.size(); first += pass) {
     const Piece piece{slot, window, tokens.subspan(first, std::min(pass, tokens.size() - first))};
-    const layers::Matrix x = network_->decoder.forward(context_, {&piece, 1}, self_, cross_,
+    const Matrix x = network_->decoder.forward(context_, {&piece, 1}, self_, cross_,
                                                        decoder_buffers_, &weights);
     if (out.data == nullptr) continue;
     network_->decoder.logits(context_, x, out.row_range(static_cast<std::int64_t>(first), x.rows));
   }
+  if (!all_finite(logits)) faults_.not_finite("the output head", 0);
+  faults_.settle({}, {});
   return weights.take();
 }
 
 std::span<const float> State::encoder_output() const {
-  const layers::Matrix& output = encoder_buffers_.normed;
+  const Matrix& output = encoder_buffers_.normed;
   return {output.data, static_cast<std::size_t>(output.rows * output.columns)};
 }
 

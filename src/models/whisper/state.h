@@ -16,6 +16,28 @@ struct StateOptions {
   std::vector<AlignmentHead> alignment_heads;
 };
 
+// Keeps what is not finite in a run, and hands everything on to another observer.
+class FaultLog final : public RunObserver {
+ public:
+  explicit FaultLog(RunObserver* outer) : outer_(outer) {}
+  void not_finite(std::string_view layer, std::int64_t row) override;
+  bool wants_times() const override { return outer_ != nullptr && outer_->wants_times(); }
+  void layer_time(std::string_view layer, std::int64_t rows, double seconds) override {
+    outer_->layer_time(layer, rows, seconds);
+  }
+
+  // Makes faults of what was told since the last call: one for each of `rows`, or one without a row.
+  // `fallback` names the layer when none reported.
+  void settle(std::span<const decode::RowId> rows, std::string_view fallback);
+  bool pending() const { return !layer_.empty(); }
+  std::optional<Fault> take();
+
+ private:
+  RunObserver* outer_;
+  std::string layer_;  // the first that reported
+  std::vector<Fault> faults_;
+};
+
 class State final : public AedState {
  public:
   State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options);
@@ -26,6 +48,7 @@ class State final : public AedState {
   void close_row(decode::RowId row) override;
   std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
                                std::span<float> logits) override;
+  std::optional<Fault> take_fault() override { return faults_.take(); }
   std::span<const float> encoder_output() const override;
 
   int vocabulary_size() const override { return network_->config.vocab_size; }
@@ -37,9 +60,11 @@ class State final : public AedState {
                std::span<const decode::RowId> parents) override;
 
  private:
-  layers::Matrix logits_matrix(std::span<float> logits, std::size_t rows) const;
+  Matrix logits_matrix(std::span<float> logits, std::size_t rows) const;
+  void check_logits(std::span<const Input> inputs, ConstMatrix logits);
 
   std::shared_ptr<const Network> network_;
+  FaultLog faults_;
   ExecContext context_;
   std::vector<AlignmentHead> alignment_heads_;
   EncoderBuffers encoder_buffers_;
@@ -49,6 +74,7 @@ class State final : public AedState {
   cache::RowTable rows_;
   std::vector<bool> window_open_;
   std::vector<Piece> pieces_;    // of the running pass
+  std::vector<decode::RowId> bad_rows_;
 };
 
 }  // namespace oasr::models::whisper

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/safetensors_writer.h"
 #include "checkpoint/zip.h"
 #include "kernels/testing.h"
 #include "models/whisper/state.h"
@@ -113,11 +114,51 @@ inline std::shared_ptr<const Network> load_network(const std::filesystem::path& 
   return Network::load(read_config(checkpoint).value(), checkpoint, options).value();
 }
 
+// A byte-level tokenizer of 27 letters, Whisper's special tokens at 27 … 35 and timestamps behind them.
+inline TokenizerSource tiny_tokenizer() {
+  Json letters, added;
+  for (int i = 0; i < 26; ++i) letters[std::string(1, static_cast<char>('a' + i))] = i;
+  letters["\xC4\xA0"] = 26;  // a space in the byte alphabet
+  int id = 27;
+  for (const char* token : {"<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|translate|>",
+                            "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>",
+                            "<|notimestamps|>"}) {
+    added[token] = id++;
+  }
+  return {.kind = "vocab_merges",
+          .vocab_json = letters.dump(),
+          .merges_txt = "#version: 0.2\n",
+          .added_tokens_json = added.dump(),
+          .origin = "vocab.json + merges.txt"};
+}
+
+// config.json of the dimensions.
+inline std::string config_text(const Config& config) {
+  return Json{{"model_type", "whisper"},
+              {"d_model", config.d_model},
+              {"encoder_layers", config.encoder_layers},
+              {"encoder_attention_heads", config.encoder_attention_heads},
+              {"encoder_ffn_dim", config.encoder_ffn_dim},
+              {"decoder_layers", config.decoder_layers},
+              {"decoder_attention_heads", config.decoder_attention_heads},
+              {"decoder_ffn_dim", config.decoder_ffn_dim},
+              {"vocab_size", config.vocab_size},
+              {"num_mel_bins", config.num_mel_bins},
+              {"max_source_positions", config.max_source_positions},
+              {"max_target_positions", config.max_target_positions},
+              {"tie_word_embeddings", config.tie_word_embeddings}}
+      .dump();
+}
+
 // A checkpoint of small random numbers with every tensor of `config`, spelled as Hugging Face does.
 struct RandomCheckpoint {
   explicit RandomCheckpoint(const Config& dimensions, unsigned seed = 1) : config(dimensions) {
     checkpoint.container = "huggingface";
     checkpoint.path = "random";
+    checkpoint.documents["config.json"] = config_text(config);
+    checkpoint.documents["generation_config.json"] =
+        R"({"suppress_tokens": [], "begin_suppress_tokens": [26, 27], "is_multilingual": false})";
+    checkpoint.tokenizer = tiny_tokenizer();
     for (const layers::ParameterSpec& spec : weight_table(config, Spelling::hugging_face)) {
       if (spec.presence != layers::ParameterSpec::Presence::required) continue;
       auto values = std::make_shared<std::vector<float>>(kernels::random_floats(
@@ -132,10 +173,36 @@ struct RandomCheckpoint {
   std::shared_ptr<const Network> network() const {
     return Network::load(config, checkpoint, {}).value();
   }
+  // Value `at` of a tensor by its Hugging Face name.
+  void set(const std::string& name, std::size_t at, float value) {
+    const auto bytes = checkpoint.tensors.tensors.at(name).bytes;
+    std::memcpy(const_cast<std::byte*>(bytes.data()) + at * sizeof value, &value, sizeof value);
+  }
 
   Config config;
   Checkpoint checkpoint;
 };
+
+// Writes the checkpoint as a folder that Hugging Face's libraries would read.
+inline void write_hugging_face(const RandomCheckpoint& random, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::vector<TensorSource> tensors;
+  for (const auto& [name, tensor] : random.checkpoint.tensors.tensors) {
+    const std::size_t rows = tensor.shape.rank() < 2 ? 1 : static_cast<std::size_t>(tensor.shape[0]);
+    tensors.push_back({.name = name, .format = tensor.format, .shape = tensor.shape,
+                       .row = [tensor, rows](std::int64_t row, std::span<std::byte> out) {
+                         const std::size_t size = tensor.bytes.size() / rows;
+                         std::ranges::copy(tensor.bytes.subspan(static_cast<std::size_t>(row) * size, size),
+                                           out.begin());
+                       }});
+  }
+  write_safetensors(folder / "model.safetensors", tensors).value();
+  for (const auto& [name, text] : random.checkpoint.documents) write_text_file(folder / name, text).value();
+  const TokenizerSource& tokenizer = random.checkpoint.tokenizer;
+  write_text_file(folder / "vocab.json", tokenizer.vocab_json).value();
+  write_text_file(folder / "merges.txt", tokenizer.merges_txt).value();
+  write_text_file(folder / "added_tokens.json", tokenizer.added_tokens_json).value();
+}
 
 inline Config small_config() {
   return {.d_model = 64,

@@ -1,7 +1,11 @@
 #include "models/whisper/weight_table.h"
 
+#include <map>
 #include <span>
 #include <string>
+
+#include "models/whisper/layer_table.h"
+#include "quant/methods/registry.h"
 
 namespace oasr::models::whisper {
 namespace {
@@ -115,6 +119,7 @@ std::string stored_name(const Row& row, const Side& side, int layer, Spelling sp
   const std::string_view pattern = spelling == Spelling::ctranslate2 ? row.ct2 : row.openai;
   if (pattern.empty()) return {};  // Hugging Face has the same tensors as OpenAI
   switch (spelling) {
+    case Spelling::native:
     case Spelling::hugging_face: return "model." + prefix + "." + numbered(row.name, layer);
     case Spelling::hugging_face_bare: return prefix + "." + numbered(row.name, layer);
     case Spelling::openai: return prefix + "." + numbered(pattern, layer);
@@ -152,16 +157,7 @@ ParameterSpec head(const Config& config, Spelling spelling) {
           .presence = config.tie_word_embeddings ? kOptional : kRequired};
 }
 
-}  // namespace
-
-Spelling spelling_of(const Checkpoint& checkpoint) {
-  if (checkpoint.container == "ctranslate2") return Spelling::ctranslate2;
-  if (checkpoint.container != "huggingface") return Spelling::openai;
-  return checkpoint.tensors.tensors.contains("encoder.conv1.weight") ? Spelling::hugging_face_bare
-                                                                     : Spelling::hugging_face;
-}
-
-std::vector<ParameterSpec> weight_table(const Config& config, Spelling spelling) {
+std::vector<ParameterSpec> plain_table(const Config& config, Spelling spelling) {
   std::vector<ParameterSpec> specs;
   const Side encoder{"encoder", config.encoder_layers, config.encoder_ffn_dim};
   const Side decoder{"decoder", config.decoder_layers, config.decoder_ffn_dim};
@@ -178,6 +174,82 @@ std::vector<ParameterSpec> weight_table(const Config& config, Spelling spelling)
   }
   specs.push_back(head(config, spelling));
   return specs;
+}
+
+// The shape of a quantized layer's tensor.
+Shape slot_shape(const quant::StorageSlot& slot, const Shape& weight, std::int64_t columns) {
+  switch (slot.extent) {
+    case quant::StorageSlot::Extent::weight: return weight;
+    case quant::StorageSlot::Extent::rows: return {weight[0]};
+    case quant::StorageSlot::Extent::columns: return {columns};
+    case quant::StorageSlot::Extent::one: return {1};
+  }
+  CHECK(false, "a slot without an extent");
+}
+
+// The tensors of the layer at `path`, whose weight has the shape `weight` when it is quantized.
+void add_slots(std::vector<ParameterSpec>& specs, const std::string& path,
+               const quant::QuantizedLayer& layer, const Shape& weight, std::int64_t columns) {
+  for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
+    const std::string name = path + "." + std::string(slot.suffix);
+    specs.push_back({.name = name,
+                     .shape = slot_shape(slot, weight, columns),
+                     .stored = name,
+                     .format = slot.format});
+  }
+}
+
+std::vector<ParameterSpec> native_table(const Config& config,
+                                        const quant::QuantizationSpec* quantization) {
+  std::map<std::string, std::string> layer_of;  // a tensor's layer, for tensors that layers replace
+  std::vector<ParameterSpec> specs;
+  const auto scheme_of = [&](const std::string& path) {
+    return quantization == nullptr ? nullptr : quantization->find(path);
+  };
+  for (const LinearShape& shape : linear_shapes(config)) {
+    const std::string& path = shape.spec.path;
+    for (const std::string& part : shape.spec.parts) {
+      for (const char* suffix : {".weight", ".bias"}) layer_of[part + suffix] = path;
+    }
+    layer_of[path + ".weight"] = layer_of[path + ".bias"] = path;
+    const Shape weight = {shape.out_features, shape.in_features};
+    if (const auto* layer = scheme_of(path)) {
+      add_slots(specs, path, *layer, weight, shape.in_features);
+    } else {
+      specs.push_back({.name = path + ".weight", .shape = weight, .stored = path + ".weight"});
+    }
+    specs.push_back({.name = path + ".bias", .shape = {shape.out_features}, .stored = path + ".bias"});
+  }
+  for (ParameterSpec& spec : plain_table(config, Spelling::hugging_face)) {
+    if (layer_of.contains(spec.name)) continue;
+    const std::string path = spec.name.substr(0, spec.name.rfind('.'));
+    const auto* layer = scheme_of(path);
+    if (layer != nullptr && spec.name == path + ".weight") {
+      // A convolution [C_out, C_in, 3], or an output head that is not tied.
+      const Shape& plain = spec.shape;
+      const Shape weight = plain.rank() == 3 ? Shape{plain[0], plain[2], plain[1]} : plain;
+      add_slots(specs, path, *layer, weight, plain[1]);
+    } else {
+      specs.push_back(std::move(spec));
+    }
+  }
+  return specs;
+}
+
+}  // namespace
+
+Spelling spelling_of(const Checkpoint& checkpoint) {
+  if (checkpoint.container == "native") return Spelling::native;
+  if (checkpoint.container == "ctranslate2") return Spelling::ctranslate2;
+  if (checkpoint.container != "huggingface") return Spelling::openai;
+  return checkpoint.tensors.tensors.contains("encoder.conv1.weight") ? Spelling::hugging_face_bare
+                                                                     : Spelling::hugging_face;
+}
+
+std::vector<ParameterSpec> weight_table(const Config& config, Spelling spelling,
+                                        const quant::QuantizationSpec* quantization) {
+  if (spelling == Spelling::native) return native_table(config, quantization);
+  return plain_table(config, spelling);
 }
 
 }  // namespace oasr::models::whisper

@@ -6,6 +6,7 @@
 
 #include "layers/parameters.h"
 #include "models/whisper/config.h"
+#include "quant/spec.h"
 
 namespace oasr::models::whisper {
 
@@ -15,11 +16,15 @@ enum class Spelling : std::uint8_t {
   hugging_face_bare,  // "encoder.conv1.weight": saved without the head
   openai,             // OpenAI and ggml
   ctranslate2,
+  native,  // under the names of the model's own layers
 };
 Spelling spelling_of(const Checkpoint& checkpoint);
 
 // The tensors that a checkpoint of these dimensions must have. Layers ask for them by Hugging
 // Face's names ("model.encoder.layers.0.self_attn.q_proj.weight").
-std::vector<layers::ParameterSpec> weight_table(const Config& config, Spelling spelling);
+// Under Spelling::native products have one tensor each where other checkpoints store several, and the
+// layers of `quantization` (null: none) have the tensors of their methods.
+std::vector<layers::ParameterSpec> weight_table(const Config& config, Spelling spelling,
+                                                const quant::QuantizationSpec* quantization = nullptr);
 
 }  // namespace oasr::models::whisper

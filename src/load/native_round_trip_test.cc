@@ -1,0 +1,202 @@
+// A checkpoint as oasr writes it is the checkpoint that it was made from: the same bits, tokens and bytes.
+#include "load/convert.h"
+#include "load/testing.h"
+#include "models/whisper/int8_support.h"
+#include "testing/environment.h"
+#include "testing/paths.h"
+
+namespace oasr::load {
+namespace {
+
+namespace fs = std::filesystem;
+using models::whisper::RandomCheckpoint;
+
+const LoadOptions kInt8{.quantization = {.scheme = "int8_w8a8"}};
+
+struct NativeRoundTrip : LoadFixture {
+  oasr::testing::TemporaryFolder temporary;
+  fs::path at(const std::string& name) const { return temporary.path() / name; }
+
+  // A folder of random numbers as Hugging Face would write it.
+  fs::path source(bool tied = true, int vocabulary = 301) {
+    auto config = models::whisper::small_config();
+    config.tie_word_embeddings = tied;
+    config.vocab_size = vocabulary;
+    models::whisper::write_hugging_face(RandomCheckpoint(config), at("source"));
+    return at("source");
+  }
+  fs::path convert(const fs::path& from, const std::string& name, const LoadOptions& options = {}) {
+    const LoadedModel loaded = load_all(from, options);
+    const Status saved = save_native(loaded, at(name));
+    CHECK(saved.has_value(), saved ? "" : saved.error().message());
+    return at(name);
+  }
+  void expect_same_model(const fs::path& native, const fs::path& from, const LoadOptions& options = {}) {
+    const LoadedModel a = load_all(native);
+    LoadedModel b = load_all(from, options);
+    if (!b.quantization.empty()) b.quantization.producer.recipe = "int8_w8a8_rtn";
+    EXPECT_EQ(a.model->info().architecture, b.model->info().architecture);
+    EXPECT_EQ(a.model->info().size_name, b.model->info().size_name);
+    EXPECT_EQ(a.model->info().parameters, b.model->info().parameters);
+    EXPECT_EQ(a.model->info().weight_bytes, b.model->info().weight_bytes);
+    EXPECT_EQ(a.model->info().weight_dtype, b.model->info().weight_dtype);
+    EXPECT_EQ(a.quantization, b.quantization);
+    EXPECT_EQ(to_json(a.report)["layers"], to_json(b.report)["layers"]);
+    expect_same_tokens(aed(a)->tokens(), aed(b)->tokens());
+    for (const char* text : {" Hello, wörld", "a b c", "", "<|en|>"}) {
+      EXPECT_EQ(a.model->tokenizer().encode(text), b.model->tokenizer().encode(text));
+    }
+    auto documents = a.source.documents;
+    documents.erase("quantization");
+    EXPECT_EQ(documents, b.source.documents);
+    EXPECT_EQ(a.source.origin(), b.source.origin());
+    EXPECT_TRUE(logits(*aed(a)) == logits(*aed(b)));
+  }
+};
+
+TEST_F(NativeRoundTrip, AtFullPrecisionIsTheSource) {
+  const auto from = source();
+  expect_same_model(convert(from, "v1"), from);
+  EXPECT_EQ(files_of(at("v1"))["oasr_config.json"].find("\"quantization\""), std::string::npos);
+}
+
+TEST_F(NativeRoundTrip, InInt8IsTheSourceLoadedInInt8) {
+  const auto from = source();
+  expect_same_model(convert(from, "v2", kInt8), from, kInt8);
+  EXPECT_LT(fs::file_size(at("v2") / "model.safetensors"), fs::file_size(from / "model.safetensors") / 2);
+}
+
+TEST_F(NativeRoundTrip, OfAPartOfTheLayersIsTheSame) {
+  const auto from = source();
+  const LoadOptions some{.quantization = {.scheme = "int8_w8a8", .ignore = {"*.encoder.*", "*.fc2"}}};
+  expect_same_model(convert(from, "v2", some), from, some);
+}
+
+TEST_F(NativeRoundTrip, AFullPrecisionFolderIsQuantizedAsItsSourceIs) {
+  const auto from = source();
+  const auto v1 = convert(from, "v1");
+  EXPECT_TRUE(logits(*load(v1, kInt8)) == logits(*load(from, kInt8)));
+  convert(from, "direct", kInt8);
+  convert(v1, "by_way_of_v1", kInt8);
+  expect_same_files(at("direct"), at("by_way_of_v1"));
+}
+
+TEST_F(NativeRoundTrip, KeepsAHeadThatIsNotTied) {
+  const auto from = source(false, 304);
+  expect_same_model(convert(from, "v1"), from);
+  expect_same_model(convert(from, "v2", kInt8), from, kInt8);
+  EXPECT_EQ(load_all(at("v2")).quantization.layers.count("proj_out"), 1u);
+}
+
+TEST_F(NativeRoundTrip, KeepsSixteenBitWeights) {
+  const auto from = source();
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const LoadOptions narrow{.dtype = dtype};
+    const auto v1 = convert(from, std::string(dtype_name(dtype)), narrow);
+    expect_same_model(v1, from, narrow);
+  }
+}
+
+TEST_F(NativeRoundTrip, TheSameSourceGivesTheSameBytes) {
+  const auto from = source();
+  for (const LoadOptions& options : {LoadOptions{}, kInt8}) {
+    const std::string name = options.quantization.scheme.empty() ? "v1" : "v2";
+    convert(from, name + "_a", options);
+    convert(from, name + "_b", options);
+    expect_same_files(at(name + "_a"), at(name + "_b"));
+  }
+}
+
+TEST_F(NativeRoundTrip, WrittenAgainGivesTheSameBytes) {
+  const auto from = source();
+  convert(convert(from, "v1"), "v1_again");
+  expect_same_files(at("v1"), at("v1_again"));
+  convert(convert(from, "v2", kInt8), "v2_again");
+  expect_same_files(at("v2"), at("v2_again"));
+  convert(at("v2"), "v2_named", kInt8);  // its own scheme changes nothing
+  expect_same_files(at("v2"), at("v2_named"));
+}
+
+// Convolutions and single products at static scales, smoothed layers: what a recipe writes.
+struct CalibratedFolder : NativeRoundTrip {
+  RandomCheckpoint random{models::whisper::small_config()};
+  models::whisper::NativeTensors tensors = models::whisper::calibrated_tensors(random);
+
+  fs::path write(const std::string& name) const {
+    NativeContent content;
+    content.architecture = "whisper";
+    content.source_container = "huggingface";
+    content.documents = random.checkpoint.documents;
+    content.tokenizer = random.checkpoint.tokenizer;
+    content.quantization = dump_json(quant::to_json(tensors.spec));
+    content.tensors = tensors.sources();
+    const Status written = write_native(at(name), content);
+    CHECK(written.has_value(), written ? "" : written.error().message());
+    return at(name);
+  }
+};
+
+TEST_F(CalibratedFolder, LoadsAsItsNetworkAndSaysWhoQuantizesWhat) {
+  const LoadedModel loaded = load_all(write("v2"));
+  EXPECT_EQ(loaded.quantization, tensors.spec);
+  std::map<std::string, LayerReport> layers;
+  for (const LayerReport& layer : loaded.report.layers) layers[layer.path] = layer;
+  EXPECT_EQ(layers.at("model.encoder.conv1").scheme, "int8_w8a8_static");
+  EXPECT_EQ(layers.at("model.encoder.conv1").input, "itself");
+  EXPECT_EQ(layers.at("model.encoder.layers.0.fc1").input, "model.encoder.layers.0.final_layer_norm");
+  EXPECT_EQ(layers.at("model.encoder.layers.0.fc2").input, "model.encoder.layers.0.fc1");
+  EXPECT_EQ(layers.at("model.encoder.layers.0.self_attn.out_proj").input, "itself");
+  EXPECT_EQ(layers.at("proj_out").scheme, "");
+  EXPECT_EQ(loaded.report.quantized, static_cast<std::int64_t>(tensors.spec.layers.size()));
+  EXPECT_EQ(loaded.report.reference, 0);
+}
+
+TEST_F(CalibratedFolder, HasTheSameBitsFusedAndNotAndOnTheReference) {
+  const auto folder = write("v2");
+  const auto expected = logits(*load(folder));
+  const auto load_under = [&](const char* variable, const char* value) {
+    const oasr::testing::Variable under(variable, value);
+    return load_all(folder);
+  };
+  const LoadedModel unfused = load_under("OASR_QUANT_FUSION", "0");
+  for (const LayerReport& layer : unfused.report.layers) {
+    EXPECT_EQ(layer.input, layer.scheme.empty() ? "" : "itself") << layer.path;
+  }
+  EXPECT_TRUE(logits(*aed(unfused)) == expected);
+  const LoadedModel reference = load_under("OASR_SCALED_MM_BACKEND", "reference");
+  EXPECT_EQ(reference.report.quantized, 0);
+  EXPECT_EQ(reference.report.reference, static_cast<std::int64_t>(tensors.spec.layers.size()));
+  EXPECT_TRUE(logits(*aed(reference)) == expected);
+  for (const auto& [isa, name] : isa_names()) {
+    if (!isa_supported(isa)) continue;
+    context.isa = isa;
+    EXPECT_TRUE(logits(*load(folder)) == expected) << name;
+  }
+}
+
+TEST_F(CalibratedFolder, WrittenAgainGivesTheSameBytes) {
+  convert(write("v2"), "again");
+  expect_same_files(at("v2"), at("again"));
+}
+
+// Real weights from every container.
+class RealRoundTrip : public NativeRoundTrip, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RealRoundTrip, IsTheSourceAtFullPrecisionAndInInt8) {
+  const auto from = oasr::testing::real_weights("tiny.en", GetParam());
+  if (!from) GTEST_SKIP() << "no real weights of tiny.en as " << GetParam() << " (set OASR_TEST_WEIGHTS)";
+  expect_same_model(convert(*from, "v1"), *from);
+  expect_same_model(convert(*from, "v2", kInt8), *from, kInt8);
+  convert(at("v2"), "v2_again");
+  expect_same_files(at("v2"), at("v2_again"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Whisper, RealRoundTrip, ::testing::Values("hf", "openai-pt", "ct2", "ggml"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oasr::load
