@@ -10,7 +10,8 @@ built). Run it with a Python that has openai-whisper's normalizer (build/peers-v
 English, greedy, no timestamps, the reference's path for clips of 30 s or less. Both sides are scored
 by Whisper's English normalizer on the utterances that have a reference transcript. AN4 spells
 letters, which Whisper joins, so it is scored by characters without spaces as well. --write puts the
-table between the marks of the page.
+table between the marks of the page. With a scheme (--dtype int8_w8a8) the table is one of its own: the
+reference is full precision, and the difference of word errors and a sum over all sets are added.
 """
 
 import argparse
@@ -24,7 +25,16 @@ from word_error import Errors, english_normalizer, joined_character_errors, word
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = ("an4", "speechocean762", "ljspeech32", "kathleen_arctic16k", "read_english_misc")
-MARKS = ("<!-- table -->", "<!-- end of table -->")
+
+
+def is_scheme(numbers):
+    return numbers.startswith("int8")
+
+
+def marks(numbers):
+    """Where a page keeps the table of a dtype or scheme."""
+    name = "table" if numbers == "float32" else f"{numbers} table"
+    return f"<!-- {name} -->", f"<!-- end of {name} -->"
 
 
 def default_weights():
@@ -37,7 +47,7 @@ def parse_arguments():
     parser.add_argument("--models", nargs="+", default=["base", "tiny.en"])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--limit", type=int, default=0, help="utterances of a set (0: all)")
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", default="float32", help="float32, or a scheme (int8_w8a8)")
     parser.add_argument("--container", default="ct2", help="ct2, hf")
     parser.add_argument("--threads", type=int, default=0, help="0: what the quota allows")
     parser.add_argument("--weights", type=Path, default=default_weights())
@@ -46,7 +56,9 @@ def parse_arguments():
     parser.add_argument("--worker", type=Path, help="oasr_peer_worker (default: it is built)")
     parser.add_argument("--write", type=Path, help="a page with the marks of the table")
     parser.add_argument("--differences", type=Path, help="write the utterances that differ here")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.worker = args.worker and args.worker.resolve()
+    return args
 
 
 def ensure_worker():
@@ -89,50 +101,78 @@ class Worker:
         self.process.wait()
 
 
-def score_set(args, worker, model, name, normalize):
-    """One row of the table, and the utterances whose texts differ."""
-    sums, same, differing = [Errors() for _ in range(4)], 0, []
-    rows = utterances(args, model, name)
-    for row in rows:
-        theirs = row["greedy"]["text"].strip()
-        ours = worker.transcribe(args.data / "data" / row["key"])
-        same += ours == theirs
-        if ours != theirs:
-            differing.append({"model": model, "key": row["key"], "oasr": ours, "reference": theirs,
-                              "avg_logprob": row["greedy"]["avg_logprob"]})
-        for i, text in enumerate((theirs, ours)):
-            sums[i] += word_errors(row["reference"], text, normalize)
-            sums[2 + i] += joined_character_errors(row["reference"], text, normalize)
-    letters = [f"{e.percent:.2f}" if name == "an4" else "" for e in sums[2:]]
-    cells = [model, name, str(len(rows)), str(sums[0].length), f"{sums[0].percent:.2f}",
-             f"{sums[1].percent:.2f}", *letters, f"{same} of {len(rows)}"]
-    return "| " + " | ".join(cells) + " |", differing
+class Sums:
+    """Errors of the reference and of oasr on the same utterances."""
+
+    def __init__(self):
+        self.words, self.letters = [Errors(), Errors()], [Errors(), Errors()]
+        self.same = self.count = 0
+
+    def add(self, reference, texts, normalize):
+        for i, text in enumerate(texts):
+            self.words[i] += word_errors(reference, text, normalize)
+            self.letters[i] += joined_character_errors(reference, text, normalize)
+        self.same += texts[0] == texts[1]
+        self.count += 1
+
+    def row(self, model, name, numbers):
+        difference = f"{self.words[1].percent - self.words[0].percent:+.2f}"
+        cells = [model, name, str(self.count), str(self.words[0].length),
+                 *(f"{e.percent:.2f}" for e in self.words),
+                 *([difference] if is_scheme(numbers) else []),
+                 *(f"{e.percent:.2f}" if name == "an4" else "" for e in self.letters),
+                 f"{self.same} of {self.count}"]
+        return "| " + " | ".join(cells) + " |"
+
+
+def head(numbers):
+    first, second = ("full precision", "int8") if is_scheme(numbers) else ("reference", "oasr")
+    cells = ["model", "set", "utterances", "words", f"WER %, {first}", f"WER %, {second}",
+             *(["difference"] if is_scheme(numbers) else []), f"joined CER %, {first}",
+             f"joined CER %, {second}", "identical texts"]
+    return ["| " + " | ".join(cells) + " |", "|" + "---|" * len(cells)]
+
+
+def score_model(args, model, normalize):
+    """The rows of a model, and the utterances whose texts differ."""
+    worker, total, lines, differing = Worker(args, model), Sums(), [], []
+    for name in args.sets:
+        sums = Sums()
+        for row in utterances(args, model, name):
+            theirs = row["greedy"]["text"].strip()
+            ours = worker.transcribe(args.data / "data" / row["key"])
+            for each in (sums, total):
+                each.add(row["reference"], (theirs, ours), normalize)
+            if ours != theirs:
+                differing.append({"model": model, "key": row["key"], "oasr": ours,
+                                  "reference": theirs, "avg_logprob": row["greedy"]["avg_logprob"]})
+        lines.append(sums.row(model, name, args.dtype))
+        print(lines[-1], file=sys.stderr)
+    worker.close()
+    if is_scheme(args.dtype):
+        lines.append(total.row(model, "all", args.dtype))
+    return lines, differing
 
 
 def main():
     args = parse_arguments()
     args.worker = args.worker or ensure_worker()
     normalize = english_normalizer()
-    lines = ["| model | set | utterances | words | WER %, reference | WER %, oasr | joined CER %, "
-             "reference | joined CER %, oasr | identical texts |", "|" + "---|" * 9]
-    differing = []
+    lines, differing = head(args.dtype), []
     for model in args.models:
-        worker = Worker(args, model)
-        for name in args.sets:
-            line, rows = score_set(args, worker, model, name, normalize)
-            lines.append(line)
-            differing += rows
-            print(line, file=sys.stderr)
-        worker.close()
+        rows, different = score_model(args, model, normalize)
+        lines += rows
+        differing += different
     table = "\n".join(lines)
     print(table)
     if args.differences:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in differing)
         args.differences.write_text(text, encoding="utf-8")
     if args.write:
-        before, rest = args.write.read_text(encoding="utf-8").split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        args.write.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", encoding="utf-8")
+        begin, end = marks(args.dtype)
+        before, rest = args.write.read_text(encoding="utf-8").split(begin)
+        after = rest.split(end)[1]
+        args.write.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

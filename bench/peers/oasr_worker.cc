@@ -1,6 +1,6 @@
 // Runs oasr for bench/peers/peers.py and tools/score.py: the same protocol as engines.py.
 //
-//   oasr_peer_worker MODEL DTYPE THREADS
+//   oasr_peer_worker MODEL DTYPE|SCHEME[:OPTION…] THREADS
 //
 // One JSON object a line on standard input, {"audio": path, "timestamps": bool, "single_window":
 // bool}; one a line back. The last key is for tools/score.py: the reference's path for short clips.
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "oasr/recognizer.h"
@@ -61,12 +62,16 @@ oasr::TranscribeOptions plain_options(const nlohmann::json& job) {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    std::cerr << "usage: oasr_peer_worker MODEL DTYPE THREADS\n";
+    std::cerr << "usage: oasr_peer_worker MODEL DTYPE|SCHEME[:OPTION…] THREADS\n";
     return 2;
   }
   oasr::EngineConfig config;
   config.model = argv[1];
-  config.dtype = argv[2];
+  std::istringstream numbers(argv[2]);  // "float16", "int8_w8a8:ignore=*.fc2"
+  std::string word;
+  std::getline(numbers, word, ':');
+  (word.starts_with("int8") ? config.quantization : config.dtype) = word;
+  while (std::getline(numbers, word, ':')) config.quantization_options.push_back(word);
   config.threads = std::atoi(argv[3]);
   config.download = false;
   const double start = wall_seconds();

@@ -11,7 +11,7 @@ threads: English, greedy, one temperature, no previous text, no VAD.
 Workloads: `cold`: one clip of 5 s, from the start of the process; `short`: clips of about 5 s, half
 AN4, half speechocean762, the model loaded and warm, no timestamps; `long`: ten minutes of read
 English with timestamps. Turns alternate: clip 1 by A, B, C, then clip 2 by A, B, C, and so on.
-Writes bench/results/cpu/peers-<model>-<threads>t.md and .json.
+Writes bench/results/cpu/peers-<model>-<threads>t[-<isa>].md and .json.
 """
 
 import argparse
@@ -31,11 +31,13 @@ sys.path[:0] = [str(HERE), str(ROOT / "tools")]
 ENGINES = {  # name -> (title, kind, container, argument)
     "oasr-f32": ("oasr float32", "oasr", "ct2", "float32"),
     "oasr-f16": ("oasr float16 weights", "oasr", "ct2", "float16"),
+    "oasr-int8": ("oasr int8", "oasr", "ct2", "int8_w8a8"),
     "fw-f32": ("faster-whisper float32", "faster-whisper:float32", "ct2", None),
     "fw-int8": ("faster-whisper int8", "faster-whisper:int8", "ct2", None),
     "wcpp-f16": ("whisper.cpp f16", "whisper.cpp", "ggml", None),
     "wcpp-q8_0": ("whisper.cpp q8_0", "whisper.cpp", "ggml-q8_0", None),
 }
+ISAS = {"avx2": {"OASR_ISA": "avx2", "CT2_FORCE_CPU_ISA": "AVX2"}}
 REST = 0.3  # seconds between turns: an engine's threads may spin for a while after their work
 
 
@@ -60,7 +62,13 @@ def parse_arguments():
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results" / "cpu")
     parser.add_argument("--python", help="a Python that has the peers (default: a venv is made)")
     parser.add_argument("--worker", type=Path, help="oasr_peer_worker (default: it is built)")
-    return parser.parse_args()
+    parser.add_argument("--isa", choices=ISAS, help="hold oasr and faster-whisper to instructions "
+                        "(whisper.cpp's wheel can not be held)")
+    args = parser.parse_args()
+    args.worker = args.worker and args.worker.resolve()
+    # Not resolved: the Python of a virtual environment is a link to one that lacks its packages.
+    args.python = args.python and os.path.abspath(args.python)
+    return args
 
 
 # --- preparation ------------------------------------------------------------------------------
@@ -150,7 +158,8 @@ class Worker:
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": threads})
+            stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": threads,
+                                              **(ISAS[args.isa] if args.isa else {})})
         self.about = self.reply()
 
     def reply(self):

@@ -60,6 +60,14 @@ def ratio(results, name, other):
     return f"{times[0] / times[1]:.2f}"
 
 
+def best_peer(results, name):
+    """How many times faster an engine of ours is than the fastest mode of all peers."""
+    peers = {n: sum(x["wall"] for x in a) for n, a in results.items() if not n.startswith("oasr")}
+    if not peers or not name.startswith("oasr"):
+        return "–"
+    return f"{min(peers.values()) / sum(x['wall'] for x in results[name]):.2f}"
+
+
 def short_table(engines, results, clips, normalize, **_):
     rows = []
     for name, answers in results.items():
@@ -72,10 +80,11 @@ def short_table(engines, results, clips, normalize, **_):
                      f"{wall / audio:.3f}", f"{max(x['peak_mib'] for x in answers):.0f}",
                      f"{words.percent:.2f} ({words.length})",
                      f"{letters.percent:.2f} ({letters.length})",
-                     ratio(results, name, "fw-f32"), ratio(results, name, "wcpp-f16")])
+                     ratio(results, name, "fw-f32"), ratio(results, name, "wcpp-f16"),
+                     best_peer(results, name)])
     return table(["engine", "s a clip (median)", "CPU s a clip (median)", "CPU / wall", "RTF",
                   "peak RSS, MiB", "speechocean762 WER, % (words)", "AN4 joined CER, % (letters)",
-                  "× faster-whisper float32", "× whisper.cpp f16"], rows)
+                  "× faster-whisper float32", "× whisper.cpp f16", "× the best peer"], rows)
 
 
 def long_table(engines, results, clips, normalize, **_):
@@ -89,9 +98,10 @@ def long_table(engines, results, clips, normalize, **_):
                      f"{max(x['peak_mib'] for x in answers):.0f}",
                      f"{words.percent:.2f} (S {words.substitutions} D {words.deletions} "
                      f"I {words.insertions} of {words.length})",
-                     ratio(results, name, "fw-f32"), ratio(results, name, "wcpp-f16")])
+                     ratio(results, name, "fw-f32"), ratio(results, name, "wcpp-f16"),
+                     best_peer(results, name)])
     return table(["engine", "s", "CPU / wall", "RTF", "first text, s", "peak RSS, MiB", "WER, %",
-                  "× faster-whisper float32", "× whisper.cpp f16"], rows)
+                  "× faster-whisper float32", "× whisper.cpp f16", "× the best peer"], rows)
 
 
 TITLES = {"cold": ("Cold: one clip in a new process, median of three", cold_table),
@@ -101,7 +111,7 @@ TITLES = {"cold": ("Cold: one clip in a new process, median of three", cold_tabl
 
 def write(args, engines, clips, results, versions, load_before):
     normalize = word_error.english_normalizer()
-    facts = {"model": args.model, "threads": args.threads, "processor": processor(),
+    facts = {"model": args.model, "threads": args.threads, "processor": processor(), "isa": args.isa,
              "system": f"{platform.system()} {platform.machine()}", "commit": commit(),
              "date": datetime.date.today().isoformat(), "versions": versions,
              "load_before": round(load_before, 2)}
@@ -111,6 +121,7 @@ def write(args, engines, clips, results, versions, load_before):
              f"{facts['date']}, oasr {facts['commit']}, {facts['processor']}. Written by "
              "bench/peers/peers.py (its text says how each number is taken); turns of the engines "
              "alternate. English given, greedy, one temperature, no previous text, no VAD. "
+             + (f"oasr and faster-whisper are held to {args.isa}. " if args.isa else "") +
              f"Load average before the run: {facts['load_before']}.",
              "Versions: " + "; ".join(sorted(set(versions.values()))) + "." if versions else ""]
     for workload, answers in results.items():
@@ -123,7 +134,8 @@ def write(args, engines, clips, results, versions, load_before):
         parts.append(make(engines, answers, clips=clips, normalize=normalize))
     text = "\n\n".join(part for part in parts if part) + "\n"
     args.out.mkdir(parents=True, exist_ok=True)
-    stem = args.out / f"peers-{args.model}-{args.threads}t"
+    held = f"-{args.isa}" if args.isa else ""
+    stem = args.out / f"peers-{args.model}-{args.threads}t{held}"
     stem.with_name(stem.name + ".md").write_text(text, encoding="utf-8")
     record = {**facts, "results": results}
     stem.with_name(stem.name + ".json").write_text(json.dumps(record, indent=1) + "\n")

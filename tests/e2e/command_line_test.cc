@@ -47,7 +47,7 @@ TEST_F(CommandLine, AWrongOptionIsToldOnceAndBeforeTheModel) {
                                                {"--batch-size", "0"},
                                                {"--vad-threshold", "nan"},
                                                {"--quantization", "foo"},
-                                               {"--quantization-option", "ignore=a"},
+                                               {"--quantization-option", "ingore=a"},
                                                {"--threads", "-5"},
                                                {"--beam-size", "100"},
                                                {"--language", "xx"},
