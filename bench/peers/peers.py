@@ -37,7 +37,8 @@ ENGINES = {  # name -> (title, kind, container, argument)
     "wcpp-f16": ("whisper.cpp f16", "whisper.cpp", "ggml", None),
     "wcpp-q8_0": ("whisper.cpp q8_0", "whisper.cpp", "ggml-q8_0", None),
 }
-ISAS = {"avx2": {"OASR_ISA": "avx2", "CT2_FORCE_CPU_ISA": "AVX2"}}
+ISAS = {"avx2": {"OASR_ISA": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+                 "DNNL_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
 REST = 0.3  # seconds between turns: an engine's threads may spin for a while after their work
 
 
