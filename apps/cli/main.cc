@@ -1,6 +1,7 @@
 // `oasr`: speech recognition on the command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
 
 #include "cli/arguments.h"
@@ -87,8 +88,7 @@ int parse(CLI::App& app, Arguments arguments) {
 Arguments words_of(int argc, char** argv) {
   Arguments words;
   if (argc == 0) return words;
-  const std::string name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1).data();
-  if (name == "oasr-convert") words.emplace_back("convert");
+  if (std::filesystem::path(argv[0]).filename() == "oasr-convert") words.emplace_back("convert");
   words.insert(words.end(), argv + 1, argv + argc);
   return words;
 }

@@ -9,10 +9,10 @@
 #include "api/model_cache.h"
 #include "base/env.h"
 #include "base/fs.h"
-#include "kernels/scaled_mm/backend.h"
-#include "layers/links.h"
 #include "base/json.h"
 #include "device/cpu.h"
+#include "kernels/scaled_mm/backend.h"
+#include "layers/links.h"
 #include "oasr/version.h"
 
 namespace oasr {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "quant/methods/tensor_sources.h"
 #include "layers/parameters.h"
 #include "quant/activation.h"
+#include "quant/methods/tensor_sources.h"
 
 namespace oasr::layers {
 

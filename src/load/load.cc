@@ -40,9 +40,8 @@ struct Quantization {
 
 // A quantized checkpoint's own spec has authority, if it names any layer; otherwise layers are chosen by
 // the request.
-Result<Quantization> quantization_of(const Checkpoint& checkpoint,
-                                                const quant::QuantRequest& request,
-                                                std::span<const quant::LayerFacts> layers) {
+Result<Quantization> quantization_of(const Checkpoint& checkpoint, const quant::QuantRequest& request,
+                                     std::span<const quant::LayerFacts> layers) {
   const auto stored = checkpoint.documents.find("quantization");
   if (checkpoint.container == "native" && stored != checkpoint.documents.end()) {
     const Json json = TRY(parse_json(stored->second, "quantization"));
@@ -94,7 +93,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
       .dtype = options.dtype,
       .quantization = &loaded.quantization,
       .stored_quantized = quantization.stored,
-      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend)}};
+      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa}};
   loaded.model = TRY(architecture->load(loaded.source, how, context));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));
   const auto links = TRY(layers::link(layout, loaded.model->layers()));

@@ -49,7 +49,7 @@ struct NativeTensors {
     if (shape.rank() == 3) shape = {shape[0], shape[2], shape[1]};  // taps before channels
     const std::int64_t n = shape[0], k = plain.shape.elements() / n;
     const auto storage =
-        quant::quantize_weight({.n = n,
+        quant::quantize_weight(detected_isa(), {.n = n,
                                 .k = k,
                                 .rows =
                                     [&](std::int64_t row, std::span<float> out) {

@@ -148,13 +148,13 @@ std::vector<TensorSource> Int8Linear::state(const std::string& path) const {
   return tensors;
 }
 
-Result<Int8Storage> quantize_weight(const LinearSource& source) {
+Result<Int8Storage> quantize_weight(Isa isa, const LinearSource& source) {
   const auto k = static_cast<std::size_t>(source.k);
   Int8Storage storage;
   storage.weight.resize(static_cast<std::size_t>(source.n) * k);
   storage.weight_scale.resize(static_cast<std::size_t>(source.n));
   std::vector<float> row(k);
-  const auto quantize = kernels::quantize_lane(detected_isa()).per_token;
+  const auto quantize = kernels::quantize_lane(isa).per_token;
   for (std::int64_t n = 0; n < source.n; ++n) {
     source.rows(n, row);
     const kernels::NotFinite found =

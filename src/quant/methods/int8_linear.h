@@ -51,6 +51,6 @@ class Int8Linear final : public LinearMethod {
 
 // Round to nearest: every row of the source by the per-token rule (kernels/quantize/op.h), on the
 // host in float32. An error for a weight that is not finite.
-Result<Int8Storage> quantize_weight(const LinearSource& source);
+Result<Int8Storage> quantize_weight(Isa isa, const LinearSource& source);
 
 }  // namespace oasr::quant

@@ -222,7 +222,7 @@ TEST(QuantMethods, TakeEveryInt8CodeOfAForeignCheckpoint) {
 TEST(QuantizeWeight, NamesTheRowThatIsNotFinite) {
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
     const auto storage =
-        quantize_weight({.n = kN, .k = kK, .rows = [&](std::int64_t row, std::span<float> out) {
+        quantize_weight(detected_isa(), {.n = kN, .k = kK, .rows = [&](std::int64_t row, std::span<float> out) {
                            std::ranges::fill(out, 1.0f);
                            if (row == 17) out[kK - 1] = bad;
                          }});
@@ -233,7 +233,7 @@ TEST(QuantizeWeight, NamesTheRowThatIsNotFinite) {
 }
 
 TEST(QuantizeWeight, KeepsAChannelOfZeros) {
-  const auto storage = quantize_weight({.n = 2, .k = 16, .rows = [](std::int64_t row, std::span<float> out) {
+  const auto storage = quantize_weight(detected_isa(), {.n = 2, .k = 16, .rows = [](std::int64_t row, std::span<float> out) {
                                           std::ranges::fill(out, row == 0 ? 0.0f : -3.0f);
                                         }}).value();
   EXPECT_EQ(storage.weight[0], 0);

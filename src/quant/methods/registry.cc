@@ -52,7 +52,7 @@ Result<Int8Storage> read_storage(const StoredSlots& slots) {
 }
 
 Result<LinearMethodPtr> int8_from_floats(const LinearSource& source, const MethodOptions& options) {
-  const Int8Storage storage = TRY(quantize_weight(source));
+  const Int8Storage storage = TRY(quantize_weight(options.isa, source));
   return LinearMethodPtr(std::make_unique<Int8Linear>(source.n, source.k, storage, source.bias,
                                                       source.activation, *options.scaled_mm));
 }

@@ -26,6 +26,7 @@ using StoredSlots = std::map<std::string, StoredTensor, std::less<>>;
 // How layers are made.
 struct MethodOptions {
   const kernels::ScaledMMImplementation* scaled_mm = nullptr;
+  Isa isa = Isa::scalar;  // that quantizes weights; every one gives the same bits
 };
 
 // What a convolution is beside its numbers.
