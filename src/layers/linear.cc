@@ -77,15 +77,15 @@ Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
   return Linear(std::move(spec), std::move(method));
 }
 
-void Linear::forward(ExecContext& context, const quant::Activation& x, ConstMatrix residual,
-                     Matrix y) const {
+void Linear::forward(ExecContext& context, const quant::Activation& x,
+                     const quant::Residual& residual, Matrix y) const {
   watched(context, spec_.path, x.rows(),
           [&] { return method_->forward(context, x, residual, y); });
 }
 
 void Linear::forward(ExecContext& context, const quant::Activation& x, quant::Activation& y) const {
   if (consumer_ == nullptr) {
-    forward(context, x, {}, quant::ActivationAccess::floats_out(y));
+    forward(context, x, quant::Residual(), quant::ActivationAccess::floats_out(y));
     return;
   }
   watched(context, spec_.path, x.rows(),

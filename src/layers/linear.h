@@ -38,8 +38,8 @@ class Linear {
   void forward(ExecContext& context, const quant::Activation& x, Matrix y) const {
     forward(context, x, {}, y);
   }
-  // residual [M, N] is added; it may be y itself.
-  void forward(ExecContext& context, const quant::Activation& x, ConstMatrix residual,
+  // The residual [M, N] is added; it may be y itself.
+  void forward(ExecContext& context, const quant::Activation& x, const quant::Residual& residual,
                Matrix y) const;
   // The output goes to one consumer: in the int8 form of a link, or as floats.
   void forward(ExecContext& context, const quant::Activation& x, quant::Activation& y) const;

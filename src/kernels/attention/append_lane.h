@@ -25,7 +25,7 @@ class KvAppendLaneOf {
   static void run_as(const AppendArgs& args, std::int64_t head, T* data) {
     const KvLayout layout(*args.kv);
     const std::int64_t first = args.kv->length, dim = args.kv->head_dim;
-    for (std::int64_t i = 0; i < args.count; ++i) {
+    for (std::int64_t i = 0; i < args.count && args.v != nullptr; ++i) {
       const float* v = args.v + i * args.ldv + head * dim;
       T* to = data + layout.value(head, first + i, 0);
       for (std::int64_t d = 0; d < dim; d += 8) store_eight(to + d, v + d);

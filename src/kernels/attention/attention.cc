@@ -15,7 +15,7 @@ constexpr std::int64_t kItemQueries = 48;
 const AttentionLane& attention_lane(Isa isa) { return choose_lane(attention_lanes(), isa); }
 
 std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
-  return queries * (score_stride(kv.length) + kOutStride + kv.head_dim + 1);
+  return queries * (score_stride(kv.length) + kOutStride + 2 * kv.head_dim + 1);
 }
 
 void attention_reserve(ExecContext& context, KvCache cache) {
@@ -34,6 +34,10 @@ void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
   std::int64_t items = 0, floats = 0;
   for (const AttentionArgs& a : sequences) {
     CHECK(a.kv->length >= (a.causal ? a.queries : 1), "every query sees a position");
+    CHECK(a.positions == nullptr ||
+              (a.positions->heads == a.kv->heads && a.positions->head_dim == a.kv->head_dim &&
+               a.positions->storage == a.kv->storage && a.positions->length >= a.kv->length),
+          "position keys of another shape than the keys");
     items += a.kv->heads * blocks(a);
     floats = std::max(floats, attention_scratch(std::min(a.queries, kItemQueries), *a.kv));
   }

@@ -17,11 +17,13 @@ struct Geometry {
   std::int64_t length;
   bool causal = false;
   DType storage = DType::f32;
+  bool positions = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Geometry& g) {
   return out << g.heads << " heads of " << g.head_dim << ", " << g.queries << " queries, length "
-             << g.length << (g.causal ? ", causal, " : ", ") << dtype_name(g.storage);
+             << g.length << (g.causal ? ", causal, " : ", ") << dtype_name(g.storage)
+             << (g.positions ? ", positions" : "");
 }
 
 // A problem with its memory; rows have gaps, so that a write or read out of place is seen.
@@ -33,26 +35,36 @@ class Case {
         v(random_floats(g.length * (width + 2), seed + 2)),
         out(static_cast<std::size_t>(g.queries * (width + 5)), 77.0f),
         weights(static_cast<std::size_t>(g.heads * g.queries * g.length), 77.0f), scale(scale),
-        memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 5, g.storage)) {
+        q_position(random_floats(g.queries * (width + 3), seed + 7, 2.0f)),
+        position_keys(random_floats((g.length + 3) * width, seed + 8, 2.0f)),
+        memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 5, g.storage)),
+        position_memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 40, g.storage)) {
     std::fill_n(memory.data(), memory.size(), std::byte{0xFF});  // NaN where nothing is stored
     kv = {.heads = g.heads, .head_dim = g.head_dim, .capacity = g.length + 5, .length = 0,
           .storage = g.storage, .data = memory.data()};
+    std::fill_n(position_memory.data(), position_memory.size(), std::byte{0xFF});
+    positions = {.heads = g.heads, .head_dim = g.head_dim, .capacity = g.length + 40, .length = 0,
+                 .storage = g.storage, .data = position_memory.data()};
   }
   void fill(ExecContext& context) {
     kv.length = 0;
     kv_append(context, kv, k.data(), width + 1, v.data(), width + 2, g.length);
+    positions.length = 0;
+    kv_append(context, positions, position_keys.data(), width, nullptr, 0, g.length + 3);
   }
   AttentionArgs args() {
     return {.q = q.data(), .ldq = width + 3, .queries = g.queries, .kv = &kv, .causal = g.causal,
-            .scale = scale, .out = out.data(), .ldo = width + 5, .weights = weights.data()};
+            .scale = scale, .q_position = g.positions ? q_position.data() : nullptr,
+            .positions = g.positions ? &positions : nullptr, .out = out.data(), .ldo = width + 5, .weights = weights.data()};
   }
 
   Geometry g;
   std::int64_t width;
   std::vector<float> q, k, v, out, weights;
   float scale;
-  AlignedBuffer memory;
-  KvCache kv;
+  std::vector<float> q_position, position_keys;
+  AlignedBuffer memory, position_memory;
+  KvCache kv, positions;
 };
 
 // Runs the case by the reference and by every lane and compares all outputs.
@@ -103,6 +115,46 @@ TEST(AttentionLanes, EqualTheReferenceOnTheModelsShapes) {
                             {8, 64, 1, 448, true}}) {
     Case test(g, 7);
     expect_lanes_equal_the_reference(test, pool);
+  }
+}
+
+TEST(AttentionLanes, EqualTheReferenceWithPositions) {
+  ThreadPool pool(2);
+  unsigned seed = 300;
+  for (const int head_dim : {8, 24, 64}) {
+    for (const std::int64_t queries : {1, 3, 16, 50}) {
+      for (const std::int64_t length : {1, 15, 16, 33, 130}) {
+        for (const DType storage : {DType::f32, DType::f16}) {
+          Case test({2, head_dim, queries, length, false, storage, true}, seed += 9);
+          expect_lanes_equal_the_reference(test, pool);
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, OverWhatIsLeftOfACacheIsAttentionOverThosePositions) {
+  ThreadPool pool(1);
+  ExecContext context{&pool, detected_isa()};
+  for (const DType storage : {DType::f32, DType::f16}) {
+    for (const std::int64_t dropped : {0, 1, 16, 23, 32, 39}) {
+      Case whole({2, 16, 5, 40, false, storage}, 11);
+      whole.fill(context);
+      kv_drop_front(whole.kv, dropped);
+      EXPECT_EQ(whole.kv.length, 40 - dropped);
+      auto args = whole.args();
+      args.weights = nullptr;
+      attention(context, {&args, 1});
+      Case part({2, 16, 5, 40 - dropped, false, storage}, 11);
+      part.q = whole.q;
+      part.kv.length = 0;
+      kv_append(context, part.kv, whole.k.data() + dropped * (whole.width + 1), whole.width + 1,
+                whole.v.data() + dropped * (whole.width + 2), whole.width + 2, 40 - dropped);
+      auto expected = part.args();
+      expected.weights = nullptr;
+      attention(context, {&expected, 1});
+      EXPECT_EQ(first_difference(whole.out, part.out), -1) << dropped;
+    }
   }
 }
 

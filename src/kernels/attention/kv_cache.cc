@@ -52,4 +52,27 @@ void kv_copy(const KvCache& from, KvCache& to, std::int64_t length) {
   to.length = length;
 }
 
+void kv_drop_front(KvCache& cache, std::int64_t count) {
+  CHECK(count >= 0 && count <= cache.length, "positions that are there");
+  const KvLayout layout(cache);
+  const std::size_t element = dtype_size(cache.storage);
+  const auto at = [&](std::int64_t offset) { return cache.data + static_cast<std::size_t>(offset) * element; };
+  const std::int64_t left = cache.length - count, dim = cache.head_dim;
+  for (std::int64_t head = 0; head < cache.heads; ++head) {
+    std::memmove(at(layout.value(head, 0, 0)), at(layout.value(head, count, 0)),
+                 static_cast<std::size_t>(left * dim) * element);
+    if (count % kKeys == 0) {  // whole panels
+      std::memmove(at(layout.key(head, 0, 0)), at(layout.key(head, count, 0)),
+                   static_cast<std::size_t>((left + kKeys - 1) / kKeys * kKeys * dim) * element);
+      continue;
+    }
+    for (std::int64_t j = 0; j < left; ++j) {
+      for (std::int64_t d = 0; d < dim; ++d) {
+        std::memcpy(at(layout.key(head, j, d)), at(layout.key(head, count + j, d)), element);
+      }
+    }
+  }
+  cache.length = left;
+}
+
 }  // namespace oasr::kernels

@@ -34,6 +34,8 @@ class AttentionLaneOf {
     float* sums;          // [q1 - q0]
     float* out;           // [q1 - q0, kOutStride]: a stripe of columns of the weighted sums
     float* q;             // [q1 - q0, head_dim]: the queries, side by side
+    float* q_position;    // the same of the second queries, or null
+    const void* positions;  // keys of the head, or null: float32 or float16 as kv's
 
     std::int64_t seen(std::int64_t query) const {
       return args.kv->length - (args.causal ? args.queries - 1 - query : 0);
@@ -47,11 +49,17 @@ class AttentionLaneOf {
     const KvLayout layout(kv);
     const std::int64_t stride = score_stride(kv.length);
     const std::int64_t queries = q1 - q0;
-    Work work{args, head, q0, q1, kv.head_dim, stride, scratch, nullptr, nullptr, nullptr};
+    Work work{args, head, q0, q1, kv.head_dim, stride, scratch, nullptr, nullptr, nullptr, nullptr, nullptr};
     work.out = work.p + queries * stride;
     work.q = work.out + queries * kOutStride;
     work.sums = work.q + queries * kv.head_dim;
-    gather(work);
+    gather(work, args.q, work.q);
+    if (args.positions != nullptr) {
+      work.q_position = work.sums + queries;
+      gather(work, args.q_position, work.q_position);
+      const std::int64_t at = KvLayout(*args.positions).keys(head);
+      work.positions = args.positions->data + at * static_cast<std::int64_t>(dtype_size(kv.storage));
+    }
     if (kv.storage == DType::f32) {
       const auto* data = reinterpret_cast<const float*>(kv.data);
       steps(work, data + layout.keys(head), data + layout.values(head));
@@ -73,10 +81,10 @@ class AttentionLaneOf {
   }
 
   // Queries side by side: their rows in `args` lie so that they compete for a few sets of the cache.
-  static void gather(const Work& work) {
+  static void gather(const Work& work, const float* queries, float* side_by_side) {
     for (std::int64_t q = work.q0; q < work.q1; ++q) {
-      const float* from = work.args.q + q * work.args.ldq + work.head * work.head_dim;
-      float* to = work.q + (q - work.q0) * work.head_dim;
+      const float* from = queries + q * work.args.ldq + work.head * work.head_dim;
+      float* to = side_by_side + (q - work.q0) * work.head_dim;
       for (std::int64_t d = 0; d < work.head_dim; ++d) to[d] = from[d];
     }
   }
@@ -111,6 +119,7 @@ class AttentionLaneOf {
     constexpr int kVectors = kKeyVectors <= 2 ? kKeyVectors : 2;
     const V scale = S::set(work.args.scale);
     const T* from = keys + panel * work.head_dim * kKeys;
+    const T* positions = static_cast<const T*>(work.positions);
     float* to = work.p + (q - work.q0) * work.stride + panel * kKeys;
     // The panels that follow: each row tile fetches a part.
     const auto* next = reinterpret_cast<const char*>(from + kPanels * work.head_dim * kKeys) +
@@ -120,6 +129,11 @@ class AttentionLaneOf {
       tile.zero();
       tile.multiply(work.q + (q - work.q0) * work.head_dim, work.head_dim, from + v * S::kWidth, kKeys,
                     work.head_dim * kKeys, work.head_dim, next);
+      if (positions != nullptr) {
+        tile.multiply(work.q_position + (q - work.q0) * work.head_dim, work.head_dim,
+                      positions + panel * work.head_dim * kKeys + v * S::kWidth, kKeys,
+                      work.head_dim * kKeys, work.head_dim);
+      }
       tile.scale(scale);
       tile.store(to + v * S::kWidth, work.stride, kKeys);
     }

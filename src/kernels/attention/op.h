@@ -1,7 +1,8 @@
 // softmax(scale · q kᵀ) v over a key/value cache, all heads, many sequences at once.
 //
 // Contract (every lane, any number of sequences, query rows, thread count: the same bits):
-//   s(j)  = scale · (fma chain over d of q[d] · k[j][d], from +0)
+//   s(j)  = scale · (fma chain over d of q[d] · k[j][d], from +0; with positions it goes on over d of
+//           q_position[d] · position[j][d])
 //   p(j)  = exp(s(j) - max s), exact_math's exp; sum in the canonical tree of docs/numerics.md
 //   o[d]  = (fma chain over j in rising order of p(j) · v[j][d], from +0) / sum
 #pragma once
@@ -28,12 +29,16 @@ struct KvCache {
 };
 std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage);
 
-// Appends `count` positions: k and v are [count, heads · head_dim] with row strides ldk, ldv.
+// Appends `count` positions: k and v are [count, heads · head_dim] with row strides ldk, ldv. A cache
+// that is only `positions` of AttentionArgs takes no v (null).
 void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,
                const float* v, std::int64_t ldv, std::int64_t count);
 
 // Copies the first `length` positions of one cache to another of the same geometry.
 void kv_copy(const KvCache& from, KvCache& to, std::int64_t length);
+
+// Forgets the first `count` positions; what was at position count is at 0 afterwards.
+void kv_drop_front(KvCache& cache, std::int64_t count);
 
 struct AttentionArgs {
   const float* q = nullptr;      // [queries, heads · head_dim], row stride ldq
@@ -42,6 +47,10 @@ struct AttentionArgs {
   const KvCache* kv = nullptr;
   bool causal = false;           // query i sees positions [0, length - queries + i]
   float scale = 1.0f;
+  // Relative positions, or null: a second query [queries, heads · head_dim], row stride ldq, and the keys
+  // of a cache of the same heads that starts at the same position as kv and is at least as long.
+  const float* q_position = nullptr;
+  const KvCache* positions = nullptr;
   float* out = nullptr;          // [queries, heads · head_dim], row stride ldo
   std::int64_t ldo = 0;
   float* weights = nullptr;      // null, or softmax weights [heads, queries, length] written out

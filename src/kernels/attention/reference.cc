@@ -35,6 +35,13 @@ void one_query(const AttentionArgs& args, std::int64_t head, std::int64_t query,
     for (std::int64_t d = 0; d < cache.head_dim; ++d) {
       score = std::fma(q[d], element(cache, layout.key(head, j, d)), score);
     }
+    if (args.positions != nullptr) {
+      const KvLayout positions(*args.positions);
+      const float* second = args.q_position + query * args.ldq + head * cache.head_dim;
+      for (std::int64_t d = 0; d < cache.head_dim; ++d) {
+        score = std::fma(second[d], element(*args.positions, positions.key(head, j, d)), score);
+      }
+    }
     p[static_cast<std::size_t>(j)] = score * args.scale;
     greatest = std::max(greatest, score * args.scale);
   }

@@ -134,7 +134,7 @@ class LinearLaneOf {
     return to;
   }
 
-  // y = act(sum + bias) + residual for one panel of rows [m0, m1); the sums are overwritten.
+  // y = alpha · act(sum + bias) + residual for one panel of rows [m0, m1); the sums are overwritten.
   static void finish(const LinearArgs& args, float* sums, std::int64_t stride, std::int64_t m0,
                      std::int64_t m1, std::int64_t panel) {
     const std::int64_t left = args.weight->n() - panel * kPanel;
@@ -153,7 +153,7 @@ class LinearLaneOf {
       const std::int64_t m = m0 + r;
       const float* residual =
           args.residual != nullptr ? args.residual + m * args.ldr + panel * kPanel : nullptr;
-      write(sums + r * stride, residual, columns, args.y + m * args.ldy + panel * kPanel);
+      write(sums + r * stride, residual, args.alpha, columns, args.y + m * args.ldy + panel * kPanel);
     }
   }
 
@@ -163,11 +163,13 @@ class LinearLaneOf {
     }
   }
 
-  static void write(const float* sum, const float* residual, std::int64_t columns, float* y) {
+  static void write(const float* sum, const float* residual, float alpha, std::int64_t columns,
+                    float* y) {
+    const typename S::V factor = S::set(alpha);
     for (std::int64_t n = 0; n < columns; n += S::kWidth) {
       const int elements = count(columns - n);
       typename S::V value = S::load(sum + n);
-      if (residual != nullptr) value = S::add(value, S::load_first(residual + n, elements));
+      if (residual != nullptr) value = S::fma(factor, value, S::load_first(residual + n, elements));
       S::store_first(y + n, value, elements);
     }
   }

@@ -26,6 +26,7 @@ struct Case {
     if (epilogue) {
       a.bias = bias.data();
       a.residual = residual.data();
+      a.alpha = m % 2 == 0 ? 1.0f : 0.3f;
       a.ldr = n + 1;
     }
     return a;

@@ -1,8 +1,8 @@
-// y = act(x · Wᵀ + bias) + residual, with the weight packed once at bind.
+// y = alpha · act(x · Wᵀ + bias) + residual, with the weight packed once at bind.
 //
 // Contract (every lane, any M, tile, thread count, instruction set: the same bits):
 //   acc(m, n) = fma chain over k = 0 … K-1 in rising order, one accumulator, starting at +0
-//   y(m, n)   = act(acc + bias[n]) + residual(m, n), float32, in this order, no contraction
+//   y(m, n)   = act(acc + bias[n]) without a residual, else fma(alpha, act(acc + bias[n]), residual(m, n))
 // A row's result depends on that row only. float16 and bfloat16 weights are widened exactly.
 #pragma once
 
@@ -63,6 +63,7 @@ struct LinearArgs {
   Activation activation = Activation::none;
   const float* residual = nullptr;  // [M, N], row stride ldr, or null; may be y itself
   std::int64_t ldr = 0;
+  float alpha = 1.0f;               // with a residual only
   float* y = nullptr;               // [M, N], row stride ldy; must not overlap x
   std::int64_t ldy = 0;
 };

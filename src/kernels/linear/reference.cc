@@ -17,7 +17,7 @@ void linear_reference(const LinearArgs& args) {
       }
       if (args.bias != nullptr) value += args.bias[n];
       value = activate(args.activation, value);
-      if (args.residual != nullptr) value += args.residual[m * args.ldr + n];
+      if (args.residual != nullptr) value = std::fma(args.alpha, value, args.residual[m * args.ldr + n]);
       args.y[m * args.ldy + n] = value;
     }
   }

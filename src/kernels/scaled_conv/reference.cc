@@ -26,7 +26,7 @@ void scaled_conv_reference(const ScaledConvArgs& args, const FloatOutput& out) {
                              .a_scale = ActivationScale::per_tensor(args.x_scale), .m = 1,
                              .weight = args.weight, .bias = args.bias, .activation = args.activation},
                             {.residual = out.residual == nullptr ? nullptr : out.residual + row * out.ldr,
-                             .ldr = out.ldr, .y = out.y + row * out.ldy, .ldy = out.ldy});
+                              .ldr = out.ldr, .alpha = out.alpha, .y = out.y + row * out.ldy, .ldy = out.ldy});
       }
     }
   }

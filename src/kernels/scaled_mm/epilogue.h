@@ -2,7 +2,7 @@
 //
 // Contract, float32, in this order, without contraction:
 //   value(m, n) = act(a_scale[m] · (w_scale[n] · float(acc)) + bias[n])
-//   y(m, n)     = value + residual(m, n)                                          (Output float)
+//   y(m, n)     = value, or fma(alpha, value, residual(m, n)) with a residual     (Output float)
 //   q(m, n)     = clamp(rint(value · multiplier[n]), -127, 127), ties to even     (Output int8)
 // float(acc) rounds to nearest even. A value that is not finite is reported by the int8 form and
 // becomes q = 0, as in quantize_static(); the float form hands it on.
@@ -20,6 +20,7 @@ namespace oasr::kernels {
 struct FloatOutput {
   const float* residual = nullptr;  // [M, N], row stride ldr, or null; may be y itself
   std::int64_t ldr = 0;
+  float alpha = 1.0f;               // with a residual only
   float* y = nullptr;               // [M, N], row stride ldy
   std::int64_t ldy = 0;
 };

@@ -77,7 +77,8 @@ class ScaledMMEpilogue {
       for (std::int64_t r = 0; r < count; ++r) {
         const float* residual =
             out_->residual == nullptr ? nullptr : out_->residual + (m + r) * out_->ldr + first;
-        write(values + r * kColumns, residual, columns, out_->y + (m + r) * out_->ldy + first);
+        write(values + r * kColumns, residual, out_->alpha, columns,
+              out_->y + (m + r) * out_->ldy + first);
       }
     } else {
       round(values, m, count, first, columns);
@@ -129,11 +130,13 @@ class ScaledMMEpilogue {
     if (n < columns) S::store(to + n, S::add(value(n), S::load_first(bias + n, Steps::count(columns - n))));
   }
 
-  static void write(const float* value, const float* residual, std::int64_t columns, float* y) {
+  static void write(const float* value, const float* residual, float alpha, std::int64_t columns,
+                    float* y) {
+    const V factor = S::set(alpha);
     for (std::int64_t n = 0; n < columns; n += S::kWidth) {
       const int elements = Steps::count(columns - n);
       V v = S::load(value + n);
-      if (residual != nullptr) v = S::add(v, S::load_first(residual + n, elements));
+      if (residual != nullptr) v = S::fma(factor, v, S::load_first(residual + n, elements));
       S::store_first(y + n, v, elements);
     }
   }

@@ -25,7 +25,7 @@ struct ScaledMMArgs {
   Activation activation = Activation::none;
 };
 
-// y = act(a_scale · w_scale · acc + bias) + residual. One parallel_for; allocates nothing after
+// y = alpha · act(a_scale · w_scale · acc + bias) + residual. One parallel_for; allocates nothing after
 // scaled_mm_reserve(). out.y must not overlap a.
 void scaled_mm(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out);
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <vector>
 
 #include "kernels/scaled_mm/op.h"
@@ -64,7 +65,7 @@ NotFinite reference(const StaticScaledMMArgs& args, const Output& out) {
 
 void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out) {
   for_each_value(args, [&](std::int64_t m, std::int64_t n, float value) {
-    if (out.residual != nullptr) value = value + out.residual[m * out.ldr + n];
+    if (out.residual != nullptr) value = std::fma(out.alpha, value, out.residual[m * out.ldr + n]);
     out.y[m * out.ldy + n] = value;
   });
 }

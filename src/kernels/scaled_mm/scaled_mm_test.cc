@@ -45,7 +45,8 @@ struct Case {
   }
   FloatOutput to(std::vector<float>& y) const {
     y.assign(size(m * (n + 5)), 77.0f);
-    return {.residual = with_residual ? residual.data() : nullptr, .ldr = n + 1, .y = y.data(), .ldy = n + 5};
+    return {.residual = with_residual ? residual.data() : nullptr, .ldr = n + 1,
+            .alpha = m % 2 == 0 ? 1.0f : 0.3f, .y = y.data(), .ldy = n + 5};
   }
   Int8Output to(std::vector<std::int8_t>& q) const {
     q.assign(size(m * (n + 5)), 99);

@@ -53,7 +53,7 @@ MethodInfo FloatLinear::info(Isa isa) const {
 }
 
 kernels::NotFinite FloatLinear::forward(ExecContext& context, const Activation& x,
-                                        ConstMatrix residual, Matrix y) const {
+                                        const Residual& residual, Matrix y) const {
   CHECK(x.columns() == weight_->k() && y.columns == weight_->n() && x.rows() == y.rows,
         "shapes do not fit the weight");
   const ConstMatrix values = ActivationAccess::floats(x);
@@ -63,8 +63,9 @@ kernels::NotFinite FloatLinear::forward(ExecContext& context, const Activation& 
                             .weight = weight_.get(),
                             .bias = bias_.empty() ? nullptr : bias_.data(),
                             .activation = activation_,
-                            .residual = residual.data,
-                            .ldr = residual.stride,
+                            .residual = residual.rows.data,
+                            .ldr = residual.rows.stride,
+                            .alpha = residual.alpha,
                             .y = y.data,
                             .ldy = y.stride});
   return {};

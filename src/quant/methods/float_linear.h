@@ -17,7 +17,7 @@ class FloatLinear final : public LinearMethod {
   std::int64_t in_features() const override { return weight_->k(); }
   std::int64_t out_features() const override { return weight_->n(); }
   void reserve(ExecContext&) const override {}
-  kernels::NotFinite forward(ExecContext& context, const Activation& x, ConstMatrix residual,
+  kernels::NotFinite forward(ExecContext& context, const Activation& x, const Residual& residual,
                              Matrix y) const override;
   std::vector<TensorSource> state(const std::string& path) const override;
 

@@ -113,11 +113,12 @@ kernels::NotFinite Int8Linear::multiply(ExecContext& context, const Activation& 
 }
 
 kernels::NotFinite Int8Linear::forward(ExecContext& context, const Activation& x,
-                                       ConstMatrix residual, Matrix y) const {
+                                       const Residual& residual, Matrix y) const {
   CHECK(y.columns == weight_.n() && x.rows() == y.rows, "an output of another shape");
   return multiply(context, x,
-                  kernels::FloatOutput{.residual = residual.data,
-                                       .ldr = residual.stride,
+                  kernels::FloatOutput{.residual = residual.rows.data,
+                                       .ldr = residual.rows.stride,
+                                       .alpha = residual.alpha,
                                        .y = y.data,
                                        .ldy = y.stride});
 }

@@ -29,7 +29,7 @@ class Int8Linear final : public LinearMethod {
   std::int64_t in_features() const override { return weight_.k(); }
   std::int64_t out_features() const override { return weight_.n(); }
   void reserve(ExecContext& context) const override;
-  kernels::NotFinite forward(ExecContext& context, const Activation& x, ConstMatrix residual,
+  kernels::NotFinite forward(ExecContext& context, const Activation& x, const Residual& residual,
                              Matrix y) const override;
   InputForm input_form() const override;
   const StaticInput* static_input() const override { return static_input_ ? &*static_input_ : nullptr; }

@@ -38,6 +38,16 @@ struct MethodInfo {
   std::int64_t bytes = 0;    // resident
 };
 
+// What a product is added to: y = alpha · value + rows. Empty rows: y = value.
+struct Residual {
+  Residual() = default;
+  Residual(ConstMatrix rows, float alpha = 1.0f) : rows(rows), alpha(alpha) {}  // NOLINT: a plain sum
+  Residual(Matrix rows, float alpha = 1.0f) : rows(rows), alpha(alpha) {}       // NOLINT
+
+  ConstMatrix rows;
+  float alpha = 1.0f;
+};
+
 // Immutable, shared by sessions. No allocation in forward after reserve().
 class LinearMethod {
  public:
@@ -49,11 +59,11 @@ class LinearMethod {
   // Sizes the scratch memory of a session's threads.
   virtual void reserve(ExecContext& context) const = 0;
 
-  // y = act(x Wᵀ + b) + residual: x [M, K], residual [M, N] or empty (may be y itself), y [M, N]. A row
+  // y = act(x Wᵀ + b) + residual: x [M, K], rows of the residual [M, N] (may be y itself), y [M, N]. A row
   // of y depends on the same row of x and residual only. Returns the lowest row of x that was not
   // finite where the method looks (full precision hands NaN on and returns nothing).
-  virtual kernels::NotFinite forward(ExecContext& context, const Activation& x, ConstMatrix residual,
-                                     Matrix y) const = 0;
+  virtual kernels::NotFinite forward(ExecContext& context, const Activation& x,
+                                     const Residual& residual, Matrix y) const = 0;
 
   // What a producer may write for it.
   virtual InputForm input_form() const { return InputForm::floats; }
