@@ -15,7 +15,7 @@ namespace oasr {
 
 struct Checkpoint {
   std::string container;  // row of the registry: "huggingface", "openai", "ctranslate2", "ggml",
-                          // "native"
+                          // "wenet", "native"
   std::filesystem::path path;                // as given
   std::vector<std::filesystem::path> files;  // every file that was read
   StateDict tensors;                         // names as the container spells them
@@ -23,7 +23,7 @@ struct Checkpoint {
   // "preprocessor_config.json" as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
   // OpenAI's ten dimensions (n_mels, n_vocab, n_audio_{ctx,state,head,layer}, n_text_{…}). For
   // CTranslate2 also "scalars" ("encoder/num_heads": 8; not among the tensors), for ggml "hparams"
-  // (dims and ftype). A native checkpoint has those of its source and, if it is quantized,
+  // (dims and ftype). For WeNet "train.yaml", as JSON, and "global_cmvn": {"text": the file's}. A native checkpoint has those of its source and, if it is quantized,
   // "quantization".
   std::map<std::string, std::string> documents;
   TokenizerSource tokenizer;

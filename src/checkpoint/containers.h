@@ -33,6 +33,9 @@ int detect_ggml(const std::filesystem::path& path);
 Result<Checkpoint> read_ggml(const std::filesystem::path& path);
 Result<Checkpoint> read_ggml(const FileBytes& file);
 
+int detect_wenet(const std::filesystem::path& path);
+Result<Checkpoint> read_wenet(const std::filesystem::path& path);
+
 // Whisper's dimensions by OpenAI's names, in the order of its checkpoints.
 inline constexpr std::array<std::string_view, 10> kDimNames = {
     "n_mels",        "n_vocab",    "n_audio_ctx",  "n_audio_state", "n_audio_head",

@@ -20,8 +20,10 @@ struct TokenizerText {
 };
 inline constexpr std::array kTokenizerTexts = {
     TokenizerText{"added_tokens.json", &TokenizerSource::added_tokens_json},
+    TokenizerText{"bpe.model", &TokenizerSource::sentencepiece_model},
     TokenizerText{"merges.txt", &TokenizerSource::merges_txt},
     TokenizerText{"tokenizer.json", &TokenizerSource::tokenizer_json},
+    TokenizerText{"units.txt", &TokenizerSource::units_txt},
     TokenizerText{"vocab.json", &TokenizerSource::vocab_json},
 };
 

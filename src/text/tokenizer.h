@@ -20,11 +20,14 @@ namespace oasr {
 // checkpoint reader fills it, the text module builds from it.
 struct TokenizerSource {
   // "tokenizer_json", "vocab_merges", "ranks" (bytes in rank order, tiktoken, ggml),
-  // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet), "none"
+  // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet),
+  // "units" (WeNet: lines of a token and its id, with or without a SentencePiece model), "none"
   std::string kind = "none";
   std::string tokenizer_json = {};  // file texts
   std::string vocab_json = {};
   std::string merges_txt = {};
+  std::string units_txt = {};
+  std::string sentencepiece_model = {};  // bytes of the protobuf; for text to units
   std::string added_tokens_json = {};    // of vocab_merges, and more tokens for tokenizer_json
   std::vector<std::string> tokens = {};  // ranks or vocabulary, by id
   std::string pattern = {};  // the pre-tokenizer's where the source has none; empty: GPT-2's
