@@ -1,4 +1,4 @@
-// Rates of the kernels on one core, per lane: linear, attention, layer norm.
+// Rates of the kernels on one core, per lane: linear, attention, layer norm, depthwise convolution, gates.
 //
 //   oasr_bench_kernels [--benchmark_filter=avx512/linear]
 //
@@ -15,8 +15,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 
+#include "kernels/activate/op.h"
 #include "kernels/attention/op.h"
+#include "kernels/depthwise_conv1d/op.h"
 #include "kernels/norm/op.h"
 #include "kernels/peak/op.h"
 #include "kernels/testing.h"
@@ -109,6 +112,39 @@ void norm_case(benchmark::State& state, const LayerNormLane& lane) {
           [&] { lane.run(args, 0, kRows); });
 }
 
+void depthwise_case(benchmark::State& state, const DepthwiseConv1dLane& lane, std::int64_t frames, std::int64_t width,
+                    std::int64_t taps) {
+  const auto x = random_floats((frames + taps - 1) * width, 1), bias = random_floats(width, 2);
+  const auto weight = DepthwiseWeight::pack(width, taps, [&](std::int64_t, std::span<float> row) {
+    std::copy_n(x.begin(), row.size(), row.begin());
+  });
+  std::vector<float> y(static_cast<std::size_t>(frames * width));
+  const DepthwiseConv1dArgs args{.x = x.data(), .ldx = width, .frames = frames, .weight = &weight,
+                                 .bias = bias.data(), .y = y.data(), .ldy = width};
+  measure(state, lane.isa, 2.0 * static_cast<double>(frames * width * taps),
+          static_cast<double>((x.size() + y.size()) * sizeof(float)), [&] { lane.run(args, 0, frames); });
+}
+
+void glu_case(benchmark::State& state, const ActivateLane& lane) {
+  constexpr std::int64_t kRows = 300, kWidth = 256;
+  const auto x = random_floats(kRows * 2 * kWidth, 1);
+  std::vector<float> y(x.size() / 2);
+  const GluArgs args{.x = x.data(), .ldx = 2 * kWidth, .m = kRows, .d = kWidth, .y = y.data(), .ldy = kWidth};
+  measure(state, lane.isa, 0, static_cast<double>((x.size() + y.size()) * sizeof(float)),
+          [&] { lane.glu(args, 0, kRows); });
+}
+
+void swish_case(benchmark::State& state, const ActivateLane& lane) {
+  constexpr std::int64_t kRows = 300, kWidth = 256;
+  const auto from = random_floats(kRows * kWidth, 1);
+  auto x = from;
+  const ActivateRowsArgs args{.x = x.data(), .ldx = kWidth, .m = kRows, .d = kWidth, .activation = Activation::swish};
+  measure(state, lane.isa, 0, 2.0 * static_cast<double>(x.size() * sizeof(float)), [&] {
+    lane.activate_rows(args, 0, kRows);
+    x = from;  // swish of swish of … would end in subnormal numbers
+  });
+}
+
 void add(const std::string& name, const std::function<void(benchmark::State&)>& run) {
   benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->MinTime(0.1)->Unit(benchmark::kMicrosecond);
 }
@@ -150,6 +186,17 @@ int main(int argc, char** argv) {
   for (const LayerNormLane& lane : runnable(layer_norm_lanes())) {
     add(std::string(lane.name) + "/layer_norm/300x512",
         [=](benchmark::State& state) { norm_case(state, lane); });
+  }
+  for (const DepthwiseConv1dLane& lane : runnable(depthwise_conv1d_lanes())) {
+    for (const auto& [frames, width, taps] : {std::tuple<int, int, int>{16, 256, 15}, {300, 256, 15}, {300, 512, 31}}) {
+      add(std::string(lane.name) + "/depthwise_conv1d/" + std::to_string(frames) + "x" + std::to_string(width) + "x" +
+              std::to_string(taps),
+          [=](benchmark::State& state) { depthwise_case(state, lane, frames, width, taps); });
+    }
+  }
+  for (const ActivateLane& lane : runnable(activate_lanes())) {
+    add(std::string(lane.name) + "/glu/300x256", [=](benchmark::State& state) { glu_case(state, lane); });
+    add(std::string(lane.name) + "/swish/300x256", [=](benchmark::State& state) { swish_case(state, lane); });
   }
   benchmark::Initialize(&argc, argv);
   const oasr::CpuInfo cpu = oasr::cpu_info();

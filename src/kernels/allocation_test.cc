@@ -1,12 +1,15 @@
 // No kernel allocates in the steady state: every operator new of the process is counted.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
+#include "kernels/activate/op.h"
 #include "kernels/attention/op.h"
 #include "kernels/conv1d/op.h"
+#include "kernels/depthwise_conv1d/op.h"
 #include "kernels/norm/op.h"
 #include "kernels/quantize/norm.h"
 #include "kernels/scaled_conv/op.h"
@@ -41,6 +44,9 @@ TEST(Kernels, DoNotAllocateInTheSteadyState) {
   std::vector<float> y(static_cast<std::size_t>(kFrames * kWidth));
   const PackedWeight weight = pack_rows(rows, kWidth, kWidth, DType::f16);
   const PackedWeight conv = pack_rows(rows, kWidth, 3 * kWidth, DType::bf16);
+  const auto depthwise = DepthwiseWeight::pack(kWidth, 3, [](std::int64_t c, std::span<float> row) {
+    std::ranges::fill(row, static_cast<float>(c));
+  });
   AlignedBuffer memory(kv_cache_bytes(2, 64, kFrames, DType::f16));
   KvCache kv{.heads = 2, .head_dim = 64, .capacity = kFrames, .storage = DType::f16, .data = memory.data()};
 
@@ -58,6 +64,10 @@ TEST(Kernels, DoNotAllocateInTheSteadyState) {
                                  .out = y.data(), .ldo = kWidth};
         attention(context, {&args, 1});
       }
+      depthwise_conv1d(context, {.x = x.data(), .ldx = kWidth, .frames = kFrames, .weight = &depthwise, .y = y.data(),
+                                 .ldy = kWidth});
+      glu(context, {.x = x.data(), .ldx = kWidth, .m = kFrames, .d = kWidth / 2, .y = y.data(), .ldy = kWidth});
+      activate_rows(context, {.x = y.data(), .ldx = kWidth, .m = kFrames, .d = kWidth, .activation = Activation::swish});
       conv1d(context, {.x = x.data(), .frames = kFrames, .stride = 2, .weight = &conv, .y = y.data(),
                        .ldy = kWidth});
     };

@@ -6,6 +6,7 @@
 #include <cfloat>
 #include <limits>
 
+#include "kernels/activate/op.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
@@ -71,6 +72,7 @@ TEST(ExactExp, KeepsTheLimits) {
     EXPECT_TRUE(std::isnan(exact::exp(std::bit_cast<float>(bits))));
     EXPECT_TRUE(std::isnan(exact::gelu(std::bit_cast<float>(bits))));
     EXPECT_TRUE(std::isnan(exact::swish(std::bit_cast<float>(bits))));
+    EXPECT_TRUE(std::isnan(exact::sigmoid(std::bit_cast<float>(bits))));
     EXPECT_TRUE(std::isnan(exact::tanh(std::bit_cast<float>(bits))));
   }
 }
@@ -132,6 +134,35 @@ TEST(ExactSwish, KeepsTheLimits) {
   EXPECT_NE(exact::swish(kExpLeast), 0.0f);
 }
 
+TEST(ExactSigmoid, IsWithinItsBound) {
+  double worst = 0, flushed = 0;
+  for_inputs(200.0f, 10'000'000, [&](float x) {
+    const double exact = 1.0 / (1.0 + std::exp(-static_cast<double>(x)));
+    const float y = exact::sigmoid(x);
+    if (x >= kExpLeast) {
+      worst = std::max(worst, ulps(y, exact));
+    } else {
+      flushed = std::max(flushed, std::abs(y - exact));
+    }
+  });
+  std::printf("sigmoid: worst error %.3f ulp, %.3g absolute where it is flushed\n", worst, flushed);
+  EXPECT_LT(worst, 2.5);
+  EXPECT_LT(flushed, 0x1p-125);
+}
+
+TEST(ExactSigmoid, KeepsTheLimitsAndNeverLeavesThem) {
+  EXPECT_EQ(exact::sigmoid(0.0f), 0.5f);
+  EXPECT_EQ(exact::sigmoid(-0.0f), 0.5f);
+  for (const float x : {100.0f, 1e30f, FLT_MAX, kInf}) {
+    EXPECT_EQ(exact::sigmoid(x), 1.0f);
+    EXPECT_EQ(exact::sigmoid(-x), 0.0f);
+  }
+  for_inputs(200.0f, 1'000'000, [&](float x) {
+    const float y = exact::sigmoid(x);
+    if (!(y >= 0.0f && y <= 1.0f)) ADD_FAILURE() << x;
+  });
+}
+
 TEST(ExactTanh, IsWithinItsBound) {
   double worst = 0;
   for_inputs(20.0f, 10'000'000, [&](float x) {
@@ -170,6 +201,19 @@ TEST(Activations, HaveTheSameBitsOnEveryLane) {
                0, 1, 0, (n + 31) / 32);
       EXPECT_EQ(first_difference(y, expected), -1) << lane.name << " activation " << static_cast<int>(activation);
     }
+  }
+}
+
+TEST(Activations, OfAGateHaveTheSameBitsOnEveryLane) {
+  std::vector<float> inputs;
+  for_inputs(3e38f, 1'000'000, [&](float x) { inputs.push_back(x); });
+  const auto d = static_cast<std::int64_t>(inputs.size());
+  inputs.insert(inputs.begin(), inputs.size(), 1.0f);  // 1 · sigmoid(input)
+  std::vector<float> expected(static_cast<std::size_t>(d)), y(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = exact::sigmoid(inputs[expected.size() + i]);
+  for (const ActivateLane& lane : runnable(activate_lanes())) {
+    lane.glu({.x = inputs.data(), .ldx = 2 * d, .m = 1, .d = d, .y = y.data(), .ldy = d}, 0, 1);
+    EXPECT_EQ(first_difference(y, expected), -1) << lane.name;
   }
 }
 

@@ -36,6 +36,8 @@ float gelu(float x) { return gelu<Plain>(x); }
 
 float swish(float x) { return swish<Plain>(x); }
 
+float sigmoid(float x) { return sigmoid<Plain>(x); }
+
 float tanh(float x) { return tanh<Plain>(x); }
 
 }  // namespace oasr::exact

@@ -1,5 +1,5 @@
-// exp, GELU, swish and tanh with the same bits on every lane: polynomials of FMA and IEEE operations, no
-// libm.
+// exp, GELU, swish, sigmoid and tanh with the same bits on every lane: polynomials of FMA and IEEE
+// operations, no libm.
 //
 // These scalar functions are the definition. The kernels' vector twins instantiate the same
 // polynomials (exact_poly.h); contract tests hold them equal. Bounds: docs/numerics.md.
@@ -16,6 +16,9 @@ float gelu(float x);
 // x / (1 + e⁻ˣ). +0 for x < -87.3, where the exact value is below 2⁻¹¹⁹ in size. swish(+∞) = +∞,
 // swish(-∞) = +0. NaN stays NaN.
 float swish(float x);
+
+// 1 / (1 + e⁻ˣ). +0 for x < -87.3, where the exact value is below 2⁻¹²⁵. sigmoid(+∞) = 1. NaN stays NaN.
+float sigmoid(float x);
 
 // (e²ˣ - 1) / (e²ˣ + 1). tanh(±∞) = ±1, tanh(-0) = +0. NaN stays NaN.
 float tanh(float x);

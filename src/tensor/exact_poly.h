@@ -116,6 +116,19 @@ template <class Ops, class V>
   return Ops::div(Ops::fma(below, e, above), Ops::add(e, Ops::set(1.0f)));
 }
 
+// (x > 0 ? 1 : e) / (1 + e) with e = exp(-|x|): no subtraction, so that both tails keep their precision.
+template <class Ops, class V>
+[[gnu::always_inline]] inline V sigmoid(V x) {
+  const V one = Ops::set(1.0f);
+  const V minus_a = Ops::min(x, Ops::sub(Ops::set(0.0f), x));
+  const auto [t, r] = reduce<Ops>(minus_a);
+  const V power = Ops::add_exponent(Ops::add(exp_less_one<Ops>(r), one), t);
+  const V e = Ops::zero_if_less(power, minus_a, Ops::set(kExpLeast));
+  // x + infinity: above one for x > 0, NaN for NaN, which the order of operands keeps.
+  const V above = Ops::min(one, Ops::add(x, Ops::set(__builtin_inff())));
+  return Ops::div(Ops::unless_at_most(e, x, Ops::set(0.0f), above), Ops::add(e, one));
+}
+
 // z / (z + 2) with z = e²ˣ - 1 = (2ⁿ - 1) + 2ⁿ (eʳ - 1): nothing cancels near 0, where n is 0.
 template <class Ops, class V>
 [[gnu::always_inline]] inline V tanh(V x) {
