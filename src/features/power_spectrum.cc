@@ -1,8 +1,11 @@
 #include "features/power_spectrum.h"
 
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <utility>
+
+#include "base/check.h"
 
 namespace oasr {
 namespace {
@@ -60,61 +63,63 @@ void pass(const std::vector<Complex>& in, std::vector<Complex>& out, std::size_t
 }  // namespace
 
 // A real transform is a complex one of half the size over (even, odd) samples and a fold.
+PowerTransform::PowerTransform(std::size_t size)
+    : roots_(size), even_(size / 2), odd_(size / 2), power_(size / 2 + 1) {
+  CHECK(size == 400 || (size >= 8 && std::has_single_bit(size)), "a size that the passes divide");
+  for (std::size_t i = 0; i < size; ++i) {
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(size);
+    roots_[i] = {static_cast<float>(std::cos(angle)), static_cast<float>(-std::sin(angle))};
+  }
+}
+
+std::span<const FrameLanes> PowerTransform::transform() {
+  std::size_t stride = 1;
+  for (std::size_t size = even_.size(); size > 1;) {
+    const std::size_t radix = size % 4 == 0 ? 4 : (size % 5 == 0 ? 5 : 2);
+    if (radix == 4) pass<4>(even_, odd_, size, stride, roots_);
+    if (radix == 5) pass<5>(even_, odd_, size, stride, roots_);
+    if (radix == 2) pass<2>(even_, odd_, size, stride, roots_);
+    std::swap(even_, odd_);
+    size /= radix;
+    stride *= radix;
+  }
+  fold();
+  return power_;
+}
+
+// Bins k and H - k of the real transform from the same bins of the complex one of size H:
+// E = (Z[k] + conj Z[H-k]) / 2, O = -i (Z[k] - conj Z[H-k]) / 2, X[k] = E + w^k O and
+// X[H-k] = conj(E - w^k O).
+void PowerTransform::fold() {
+  const std::size_t half = even_.size();
+  const auto power = [](Complex x) { return x.re * x.re + x.im * x.im; };
+  const FrameLanes dc = even_[0].re + even_[0].im, nyquist = even_[0].re - even_[0].im;
+  power_[0] = dc * dc;
+  power_[half] = nyquist * nyquist;
+  for (std::size_t k = 1; k <= half / 2; ++k) {
+    const Complex z = even_[k], mirror = {even_[half - k].re, -even_[half - k].im};
+    const Complex e = scaled(z + mirror, 0.5f);
+    const Complex o = scaled(times_minus_i(z - mirror), 0.5f) * roots_[k];
+    power_[k] = power(e + o);
+    power_[half - k] = power(e - o);
+  }
+}
+
 template <std::size_t Size>
-PowerSpectrum<Size>::PowerSpectrum()
-    : window_(Size), roots_(Size), even_(Size / 2), odd_(Size / 2) {
+PowerSpectrum<Size>::PowerSpectrum() : window_(Size), transform_(Size) {
   for (std::size_t i = 0; i < Size; ++i) {
     const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / Size;
     window_[i] = static_cast<float>(0.5 - 0.5 * std::cos(angle));
-    roots_[i] = {static_cast<float>(std::cos(angle)), static_cast<float>(-std::sin(angle))};
   }
 }
 
 template <std::size_t Size>
 auto PowerSpectrum<Size>::transform(const std::array<const float*, kFrameLanes>& frames)
     -> std::span<const FrameLanes, kBins> {
-  static_assert(Size == 400 || Size == 256);
-  load(frames);
-  if constexpr (Size == 400) {
-    pass<4>(even_, odd_, 200, 1, roots_);
-    pass<5>(odd_, even_, 50, 4, roots_);
-    pass<5>(even_, odd_, 10, 20, roots_);
-    pass<2>(odd_, even_, 2, 100, roots_);
-  } else {
-    pass<4>(even_, odd_, 128, 1, roots_);
-    pass<4>(odd_, even_, 32, 4, roots_);
-    pass<4>(even_, odd_, 8, 16, roots_);
-    pass<2>(odd_, even_, 2, 64, roots_);
+  for (std::size_t i = 0; i < Size; ++i) {
+    transform_.set(i, FrameLanes{frames[0][i], frames[1][i], frames[2][i], frames[3][i]} * window_[i]);
   }
-  fold();
-  return power_;
-}
-
-template <std::size_t Size>
-void PowerSpectrum<Size>::load(const std::array<const float*, kFrameLanes>& frames) {
-  const auto lanes = [&](std::size_t i) {
-    return FrameLanes{frames[0][i], frames[1][i], frames[2][i], frames[3][i]} * window_[i];
-  };
-  for (std::size_t i = 0; i < Size / 2; ++i) even_[i] = {lanes(2 * i), lanes(2 * i + 1)};
-}
-
-// Bins k and H - k of the real transform from the same bins of the complex one of size H:
-// E = (Z[k] + conj Z[H-k]) / 2, O = -i (Z[k] - conj Z[H-k]) / 2, X[k] = E + w^k O and
-// X[H-k] = conj(E - w^k O).
-template <std::size_t Size>
-void PowerSpectrum<Size>::fold() {
-  constexpr std::size_t kHalf = Size / 2;
-  const auto power = [](Complex x) { return x.re * x.re + x.im * x.im; };
-  const FrameLanes dc = even_[0].re + even_[0].im, nyquist = even_[0].re - even_[0].im;
-  power_[0] = dc * dc;
-  power_[kHalf] = nyquist * nyquist;
-  for (std::size_t k = 1; k <= kHalf / 2; ++k) {
-    const Complex z = even_[k], mirror = {even_[kHalf - k].re, -even_[kHalf - k].im};
-    const Complex e = scaled(z + mirror, 0.5f);
-    const Complex o = scaled(times_minus_i(z - mirror), 0.5f) * roots_[k];
-    power_[k] = power(e + o);
-    power_[kHalf - k] = power(e - o);
-  }
+  return transform_.transform().template first<kBins>();
 }
 
 template class PowerSpectrum<400>;

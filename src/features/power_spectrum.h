@@ -22,8 +22,28 @@ struct Twiddle {
   float re, im;
 };
 
-// |DFT|^2 of Hann-windowed frames (periodic window) of `Size` samples: 400 (Whisper) or 256
-// (Silero). Owns its work space: not thread-safe.
+// |DFT|² of four real signals of one size: 400 or a power of two from 8. Owns its work space: not
+// thread-safe.
+class PowerTransform {
+ public:
+  explicit PowerTransform(std::size_t size);
+
+  std::size_t size() const { return 2 * even_.size(); }
+  // Sample `i` of the four signals. A transform overwrites all samples.
+  void set(std::size_t i, FrameLanes value) { (i % 2 == 0 ? even_[i / 2].re : even_[i / 2].im) = value; }
+  // The powers of the bins 0 to size / 2, borrowed until the next call.
+  std::span<const FrameLanes> transform();
+
+ private:
+  void fold();
+
+  std::vector<Twiddle> roots_;            // exp(-2 pi i k / size)
+  std::vector<ComplexLanes> even_, odd_;  // two buffers that the passes go back and forth between
+  std::vector<FrameLanes> power_;
+};
+
+// |DFT|² of Hann-windowed frames (periodic window) of `Size` samples: 400 (Whisper) or 256 (Silero).
+// Not thread-safe.
 template <std::size_t Size>
 class PowerSpectrum {
  public:
@@ -39,13 +59,8 @@ class PowerSpectrum {
   std::span<const float> window() const { return window_; }
 
  private:
-  void load(const std::array<const float*, kFrameLanes>& frames);
-  void fold();
-
   std::vector<float> window_;
-  std::vector<Twiddle> roots_;            // exp(-2 pi i k / Size)
-  std::vector<ComplexLanes> even_, odd_;  // two buffers that the passes go back and forth between
-  std::array<FrameLanes, kBins> power_{};
+  PowerTransform transform_;
 };
 
 extern template class PowerSpectrum<400>;
