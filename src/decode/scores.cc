@@ -60,6 +60,13 @@ float max_value(std::span<const float> logits) {
   return *std::max_element(best.begin(), best.end());
 }
 
+// Whether one of kBlock logits is greater; of all, so that the compiler makes vectors of it.
+bool any_greater(const float* logits, float threshold) {
+  int greater = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) greater |= static_cast<int>(logits[i] > threshold);
+  return greater != 0;
+}
+
 double exp_sum(std::span<const float> logits, float max, float scale) {
   double sum = 0;
   for (std::size_t i = 0; i < logits.size(); i += kBlock) {
@@ -87,9 +94,13 @@ TokenId arg_max(std::span<const float> logits) {
 void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& best) {
   best.clear();
   const auto limit = static_cast<std::size_t>(count);
-  // Insertion into a short sorted list: nearly every logit fails the first comparison.
+  // Insertion into a short sorted list: nearly every block of logits fails the first comparison.
   float threshold = -kInfinity;
   for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (i % kBlock == 0) {
+      while (i + kBlock <= logits.size() && !any_greater(&logits[i], threshold)) i += kBlock;
+      if (i == logits.size()) break;
+    }
     if (!(logits[i] > threshold)) continue;
     if (best.size() == limit) best.pop_back();
     const ScoredToken entry{static_cast<TokenId>(i), logits[i]};
