@@ -1,4 +1,4 @@
-// Rates of the kernels on one core, per lane: linear, attention, layer norm, depthwise convolution, gates.
+// Rates of the kernels on one core, per lane: linear, attention, layer norm, convolutions, gates.
 //
 //   oasr_bench_kernels [--benchmark_filter=avx512/linear]
 //
@@ -19,6 +19,7 @@
 
 #include "kernels/activate/op.h"
 #include "kernels/attention/op.h"
+#include "kernels/conv2d/op.h"
 #include "kernels/depthwise_conv1d/op.h"
 #include "kernels/norm/op.h"
 #include "kernels/peak/op.h"
@@ -125,6 +126,27 @@ void depthwise_case(benchmark::State& state, const DepthwiseConv1dLane& lane, st
           static_cast<double>((x.size() + y.size()) * sizeof(float)), [&] { lane.run(args, 0, frames); });
 }
 
+// A convolution of a Conformer's subsampling, 3x3 with stride 2, without padding.
+void conv2d_case(benchmark::State& state, const LinearLane& lane, DType storage, std::int64_t height, std::int64_t width,
+                 std::int64_t channels, std::int64_t c_out) {
+  ThreadPool pool(1);
+  ExecContext context{&pool, lane.isa};
+  const auto x = random_floats(height * width * channels, 1), bias = random_floats(c_out, 2);
+  const auto w = random_floats(c_out * channels * 9, 3);
+  const PackedWeight weight = pack_conv2d(c_out, channels, 3, 3, storage, [&](std::int64_t n, std::span<float> row) {
+    std::copy_n(w.begin() + n * channels * 9, row.size(), row.begin());
+  });
+  const ConvAxis axis{.taps = 3, .stride = 2};
+  Conv2dArgs args{.x = x.data(),
+                  .geometry = {.height = height, .width = width, .channels = channels, .stride_row = width * channels,
+                               .stride_pixel = channels, .vertical = axis, .horizontal = axis},
+                  .weight = &weight, .bias = bias.data(), .activation = Activation::relu, .ldy = c_out};
+  std::vector<float> y(static_cast<std::size_t>(args.geometry.rows() * c_out));
+  args.y = y.data();
+  measure(state, lane.isa, 2.0 * static_cast<double>(args.geometry.rows() * c_out * weight.k()),
+          static_cast<double>((x.size() + y.size()) * sizeof(float)), [&] { conv2d(context, args); });
+}
+
 void glu_case(benchmark::State& state, const ActivateLane& lane) {
   constexpr std::int64_t kRows = 300, kWidth = 256;
   const auto x = random_floats(kRows * 2 * kWidth, 1);
@@ -176,12 +198,29 @@ void add_attention(const AttentionLane& lane) {
   }
 }
 
+void add_conv2d(const LinearLane& lane) {
+  struct Size {
+    std::int64_t height, width, channels;
+  };
+  for (const DType storage : {DType::f32, DType::f16}) {
+    for (const Size& size : {Size{67, 80, 1}, {999, 80, 1}, {33, 39, 256}, {499, 39, 256}}) {
+      if (lane.isa == Isa::scalar && size.height * size.channels > 1000) continue;
+      add(std::string(lane.name) + "/conv2d/" + std::string(dtype_name(storage)) + "/" + std::to_string(size.height) +
+              "x" + std::to_string(size.width) + "x" + std::to_string(size.channels) + "to256",
+          [=](benchmark::State& state) {
+            conv2d_case(state, lane, storage, size.height, size.width, size.channels, 256);
+          });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace oasr::kernels
 
 int main(int argc, char** argv) {
   using namespace oasr::kernels;
   for (const LinearLane& lane : runnable(linear_lanes())) add_linear(lane);
+  for (const LinearLane& lane : runnable(linear_lanes())) add_conv2d(lane);
   for (const AttentionLane& lane : runnable(attention_lanes())) add_attention(lane);
   for (const LayerNormLane& lane : runnable(layer_norm_lanes())) {
     add(std::string(lane.name) + "/layer_norm/300x512",

@@ -9,6 +9,7 @@
 #include "kernels/activate/op.h"
 #include "kernels/attention/op.h"
 #include "kernels/conv1d/op.h"
+#include "kernels/conv2d/op.h"
 #include "kernels/depthwise_conv1d/op.h"
 #include "kernels/norm/op.h"
 #include "kernels/quantize/norm.h"
@@ -68,6 +69,9 @@ TEST(Kernels, DoNotAllocateInTheSteadyState) {
                                  .ldy = kWidth});
       glu(context, {.x = x.data(), .ldx = kWidth, .m = kFrames, .d = kWidth / 2, .y = y.data(), .ldy = kWidth});
       activate_rows(context, {.x = y.data(), .ldx = kWidth, .m = kFrames, .d = kWidth, .activation = Activation::swish});
+      conv2d(context, {.x = x.data(), .geometry = {.width = kFrames, .channels = kWidth, .stride_pixel = kWidth, .vertical = {},
+                                                   .horizontal = {.taps = 3, .stride = 2}},
+                       .weight = &conv, .y = y.data(), .ldy = kWidth});
       conv1d(context, {.x = x.data(), .frames = kFrames, .stride = 2, .weight = &conv, .y = y.data(),
                        .ldy = kWidth});
     };
@@ -86,6 +90,7 @@ TEST(Int8Kernels, DoNotAllocateOnceReserved) {
   std::vector<float> y(q.size()), scale(static_cast<std::size_t>(kFrames));
   const auto first = [](const auto& values, std::int64_t n) { return std::span(values).first(static_cast<std::size_t>(n)); };
   const auto weight = PackedInt8Weight::pack(kWidth, kWidth, first(rows, kWidth * kWidth), first(scales, kWidth));
+  const auto multiplier = random_floats(3 * kWidth, 3);
   const auto conv = PackedInt8Weight::pack(kWidth, 3 * kWidth, rows, first(scales, kWidth));
   for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
     ThreadPool pool(3);
@@ -115,9 +120,13 @@ TEST(Int8Kernels, DoNotAllocateOnceReserved) {
         EXPECT_FALSE(scaled_mm_static(context, fixed, out));
         EXPECT_FALSE(scaled_mm_static(context, fixed, quantized));
       }
-      scaled_conv(context, {.x = q.data(), .width = kFrames, .stride_pixel = kWidth, .vertical = {},
-                            .horizontal = {.taps = 3, .before = 1, .after = 1}, .x_scale = scales.data(), .weight = &conv},
+      const ConvGeometry geometry{.width = kFrames, .channels = kWidth, .stride_pixel = kWidth, .vertical = {},
+                                  .horizontal = {.taps = 3, .before = 1, .after = 1}};
+      scaled_conv(context, {.x = q.data(), .geometry = geometry, .x_scale = scales.data(), .weight = &conv},
                   {.y = y.data(), .ldy = kWidth});
+      EXPECT_FALSE(scaled_conv_static(context, {.x = x.data(), .geometry = geometry, .multiplier = multiplier.data(),
+                                                .x_scale = scales.data(), .weight = &conv},
+                                      {.y = y.data(), .ldy = kWidth}));
     }
     EXPECT_EQ(allocations.load() - before, 0) << lane.name;
   }

@@ -36,6 +36,13 @@ const Geometry kGeometries[] = {
     {2, 5, 6, 4, 9, {}, {}},
 };
 
+ConvGeometry geometry_of(const Geometry& g) {
+  const std::int64_t pixel = g.channels + g.gap;
+  return {.batch = g.batch, .height = g.height, .width = g.width, .channels = g.channels,
+          .stride_batch = g.height * g.width * pixel, .stride_row = g.width * pixel, .stride_pixel = pixel,
+          .vertical = g.vertical, .horizontal = g.horizontal};
+}
+
 // The definition from first principles, on a weight [C_out, R, S, C] and double-free integers.
 std::int32_t sum_at(const Geometry& g, const std::vector<std::int8_t>& x, const std::vector<std::int8_t>& w,
                     std::int64_t b, std::int64_t oy, std::int64_t ox, std::int64_t n) {
@@ -62,22 +69,19 @@ TEST(ScaledConv, EqualsItsDefinitionOnEveryLane) {
     const auto scale = random_floats(g.c_out, 3, 0.01f), bias = random_floats(g.c_out, 4);
     const auto weight = PackedInt8Weight::pack(g.c_out, k, w, scale);
     const float x_scale = 0.03f;
-    const std::int64_t pixel = g.channels + g.gap;
-    const ScaledConvArgs args{.x = x.data(), .batch = g.batch, .height = g.height, .width = g.width,
-                              .stride_batch = g.height * g.width * pixel, .stride_row = g.width * pixel,
-                              .stride_pixel = pixel, .vertical = g.vertical, .horizontal = g.horizontal,
-                              .x_scale = &x_scale, .weight = &weight, .bias = bias.data()};
-    ASSERT_GT(args.rows(), 0);
-    const auto residual = random_floats(args.rows() * g.c_out, 5);
-    std::vector<float> expected(size(args.rows() * g.c_out)), y(expected.size());
+    const ConvGeometry geometry = geometry_of(g);
+    const ScaledConvArgs args{.x = x.data(), .geometry = geometry, .x_scale = &x_scale, .weight = &weight, .bias = bias.data()};
+    ASSERT_GT(geometry.rows(), 0);
+    const auto residual = random_floats(geometry.rows() * g.c_out, 5);
+    std::vector<float> expected(size(geometry.rows() * g.c_out)), y(expected.size());
     const auto to = [&](std::vector<float>& values) {
       return FloatOutput{.residual = residual.data(), .ldr = g.c_out, .y = values.data(), .ldy = g.c_out};
     };
     scaled_conv_reference(args, to(expected));
     std::size_t at = 0;
     for (std::int64_t b = 0; b < g.batch; ++b) {
-      for (std::int64_t oy = 0; oy < args.out_height(); ++oy) {
-        for (std::int64_t ox = 0; ox < args.out_width(); ++ox) {
+      for (std::int64_t oy = 0; oy < geometry.out_height(); ++oy) {
+        for (std::int64_t ox = 0; ox < geometry.out_width(); ++ox) {
           for (std::int64_t n = 0; n < g.c_out; ++n, ++at) {
             const float value = x_scale * (scale[size(n)] * static_cast<float>(sum_at(g, x, w, b, oy, ox, n))) + bias[size(n)];
             ASSERT_TRUE(same_bits(expected[at], value + residual[at]));
@@ -97,11 +101,54 @@ TEST(ScaledConv, EqualsItsDefinitionOnEveryLane) {
   }
 }
 
-TEST(ConvAxis, CountsOutputsLikeTheFormula) {
-  EXPECT_EQ((ConvAxis{.taps = 3, .stride = 2, .before = 1, .after = 1}.outputs(3000)), 1500);
-  EXPECT_EQ((ConvAxis{.taps = 3, .stride = 2}.outputs(2)), 0);
-  EXPECT_EQ((ConvAxis{.taps = 3, .stride = 2}.outputs(3)), 1);
-  EXPECT_EQ((ConvAxis{.taps = 3, .stride = 1, .dilation = 4}.outputs(9)), 1);
+// Random geometry, floats; padding and pixels that are not finite.
+TEST(ScaledConvStatic, IsTheQuantizationOfThePixelsThenTheConvolutionOnEveryLane) {
+  for (const Geometry& g : kGeometries) {
+    const ConvGeometry geometry = geometry_of(g);
+    auto x = random_floats(g.batch * g.height * g.width * (g.channels + g.gap), 1);
+    const auto w = random_int8(g.c_out * geometry.k(), 2);
+    const auto scale = random_floats(g.c_out, 3, 0.01f), bias = random_floats(g.c_out, 4);
+    const auto weight = PackedInt8Weight::pack(g.c_out, geometry.k(), w, scale);
+    const float x_scale = 0.03f;
+    const auto smooth = random_floats(g.channels, 5);
+    std::vector<float> every_tap;
+    for (std::int64_t tap = 0; tap < g.vertical.taps * g.horizontal.taps; ++tap) {
+      every_tap.insert(every_tap.end(), smooth.begin(), smooth.end());
+    }
+    const auto of_pixel = static_multiplier(smooth, x_scale, g.channels);
+    const auto multiplier = static_multiplier(every_tap, x_scale, geometry.k());
+    const std::int64_t pixels = g.batch * g.height * g.width, pixel = g.channels + g.gap;
+    std::vector<std::int8_t> q(x.size());
+    EXPECT_FALSE(quantize_static_reference({.x = x.data(), .ldx = pixel, .m = pixels, .k = g.channels,
+                                            .multiplier = of_pixel.data(), .q = q.data(), .ldq = pixel}));
+    std::vector<float> expected(size(geometry.rows() * g.c_out)), y(expected.size());
+    const auto to = [&](std::vector<float>& values) { return FloatOutput{.y = values.data(), .ldy = g.c_out}; };
+    scaled_conv_reference({.x = q.data(), .geometry = geometry, .x_scale = &x_scale, .weight = &weight,
+                           .bias = bias.data(), .activation = Activation::relu}, to(expected));
+    const StaticScaledConvArgs args{.x = x.data(), .geometry = geometry, .multiplier = multiplier.data(),
+                                    .x_scale = &x_scale, .weight = &weight, .bias = bias.data(),
+                                    .activation = Activation::relu};
+    EXPECT_FALSE(scaled_conv_static_reference(args, to(y)));
+    EXPECT_EQ(first_difference(y, expected), -1);
+    const auto clean = x;
+    for (const ScaledMMLane& lane : runnable(scaled_mm_lanes())) {
+      for (const int threads : {1, 3}) {
+        ThreadPool pool(threads);
+        ExecContext context{&pool, lane.isa};
+        std::fill(y.begin(), y.end(), 77.0f);
+        EXPECT_FALSE(scaled_conv_static(context, args, to(y)));
+        EXPECT_EQ(first_difference(y, expected), -1) << lane.name << " k " << geometry.k() << " threads " << threads;
+      }
+      ThreadPool pool(2);
+      ExecContext context{&pool, lane.isa};
+      x[x.size() / 2 / size(pixel) * size(pixel)] = std::nanf("");
+      std::vector<float> odd(y.size());
+      const NotFinite found = scaled_conv_static_reference(args, to(odd));
+      EXPECT_EQ(scaled_conv_static(context, args, to(y)).row, found.row) << lane.name;
+      EXPECT_EQ(first_difference(y, odd), -1) << lane.name;
+      x = clean;
+    }
+  }
 }
 
 }  // namespace

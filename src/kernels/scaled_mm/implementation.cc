@@ -15,6 +15,7 @@ constexpr ScaledMMImplementation kNative = {
     .dynamic_quant = scaled_mm_dynamic,
     .fixed = scaled_mm_static,
     .fixed_quant = scaled_mm_static,
+    .conv = scaled_conv_static,
     .reserve = scaled_mm_reserve,
 };
 
@@ -33,6 +34,8 @@ constexpr ScaledMMImplementation kReference = {
                 const FloatOutput& out) { return scaled_mm_static_reference(args, out); },
     .fixed_quant = [](ExecContext&, const StaticScaledMMArgs& args,
                       const Int8Output& out) { return scaled_mm_static_reference(args, out); },
+    .conv = [](ExecContext&, const StaticScaledConvArgs& args,
+               const FloatOutput& out) { return scaled_conv_static_reference(args, out); },
     .reserve = [](ExecContext&, std::int64_t) {},
 };
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/scaled_conv/op.h"
 #include "kernels/scaled_mm/backend.h"
 #include "kernels/scaled_mm/op.h"
 
@@ -25,6 +26,8 @@ struct ScaledMMImplementation {
   // Rows of floats, quantized with one calibrated scale.
   NotFinite (*fixed)(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out);
   NotFinite (*fixed_quant)(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out);
+  // The same over receptive fields.
+  NotFinite (*conv)(ExecContext& context, const StaticScaledConvArgs& args, const FloatOutput& out);
   void (*reserve)(ExecContext& context, std::int64_t k);
 };
 std::span<const ScaledMMImplementation> scaled_mm_implementations();
