@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "decode/ctc_scores.h"
+#include "decode/log_math.h"
 #include "decode/random.h"
 
 namespace oasr::decode {
@@ -53,6 +55,29 @@ inline CtcRows random_rows(std::uint64_t seed, int frames, int vocabulary, doubl
     }
   }
   return rows;
+}
+
+// Log-probability of every sequence, by going through all V^T alignments.
+inline std::map<std::vector<TokenId>, double> enumerate(const CtcRows& rows) {
+  std::map<std::vector<TokenId>, double> sums;
+  const int frames = rows.frames(), vocabulary = rows.vocabulary;
+  long paths = 1;
+  for (int t = 0; t < frames; ++t) paths *= vocabulary;
+  for (long path = 0; path < paths; ++path) {
+    std::vector<TokenId> tokens;
+    double score = 0;
+    long rest = path;
+    TokenId last = 0;
+    for (int t = 0; t < frames; ++t, rest /= vocabulary) {
+      const auto token = static_cast<TokenId>(rest % vocabulary);
+      score += double{rows.values[static_cast<std::size_t>(t * vocabulary + token)]};
+      if (token != 0 && token != last) tokens.push_back(token);
+      last = token;
+    }
+    const auto [place, fresh] = sums.try_emplace(tokens, score);
+    if (!fresh) place->second = log_add(place->second, score);
+  }
+  return sums;
 }
 
 }  // namespace oasr::decode

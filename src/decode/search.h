@@ -64,7 +64,7 @@ class Search {
   void advance(std::span<float> logits, int vocabulary_size, StepScorer& scorer);
 
   // When done: the hypotheses, best first; never empty.
-  std::vector<Hypothesis> results() const;
+  virtual std::vector<Hypothesis> results() const;
 
   // When the prompt is scored: the probability asked for, 0 when none was.
   double probe_probability() const { return probe_probability_; }
