@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "testing/paths.h"
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/check.h"
+
 namespace oasr {
 namespace {
 
@@ -27,9 +29,9 @@ TEST(YamlDocument, TypesPlainScalarsAsTheCoreSchemaDoes) {
 
 TEST(YamlDocument, LeavesTextThatOnlyLooksLikeAValue) {
   // "no" is a language; quotes make text of anything.
-  const Json json = yaml("a: no\nb: '12'\nc: \"true\"\nd: 0x10\ne: 1.2.3\nf: inf\ng: nan\nh: '-'\ni: -\n");
+  const Json json = yaml("a: no\nb: '12'\nc: \"true\"\nd: 0x10\ne: 1.2.3\nf: inf\ng: nan\nh: '-'\n");
   for (const auto& [key, value] : json.items()) {
-    if (key != "i") EXPECT_TRUE(value.is_string()) << key << ": " << value;
+    EXPECT_TRUE(value.is_string()) << key << ": " << value;
   }
 }
 
