@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/conv1d/op.h"
 #include "kernels/peak/op.h"
 
 namespace oasr {
@@ -33,8 +32,7 @@ std::vector<LayerTime> LayerProfile::times(const load::QuantizationReport& repor
     if (layer == report.layers.end()) continue;  // a norm
     time.scheme = layer->scheme;
     time.kernel = layer->kernel;
-    const auto taps = layer->kind == "conv1d" ? kernels::kConvTaps : std::int64_t{1};
-    time.operations = 2.0 * static_cast<double>(time.rows) * static_cast<double>(taps * layer->in_features) *
+    time.operations = 2.0 * static_cast<double>(time.rows) * static_cast<double>(layer->taps * layer->in_features) *
                       static_cast<double>(layer->out_features);
   }
   return times;

@@ -16,10 +16,13 @@ Layer* find(const std::vector<Layer*>& layers, std::string_view path) {
 
 Linear* LayerList::find_linear(std::string_view path) const { return find(linears, path); }
 LayerNorm* LayerList::find_norm(std::string_view path) const { return find(norms, path); }
+Conv1d* LayerList::find_convolution(std::string_view path) const { return find(convolutions, path); }
+Conv2d* LayerList::find_image_convolution(std::string_view path) const { return find(image_convolutions, path); }
 
 std::int64_t LayerList::weight_bytes(Isa isa) const {
   std::int64_t bytes = 0;
   for (const Conv1d* layer : convolutions) bytes += layer->method().info(isa).bytes;
+  for (const Conv2d* layer : image_convolutions) bytes += layer->method().info(isa).bytes;
   for (const Linear* layer : linears) bytes += layer->method().info(isa).bytes;
   for (const Embedding* layer : embeddings) bytes += static_cast<std::int64_t>(layer->bytes());
   for (const Table& table : tables) bytes += static_cast<std::int64_t>(table.values.size_bytes());
@@ -28,6 +31,7 @@ std::int64_t LayerList::weight_bytes(Isa isa) const {
 
 void LayerList::reserve(ExecContext& context) const {
   for (const Conv1d* layer : convolutions) layer->method().reserve(context);
+  for (const Conv2d* layer : image_convolutions) layer->method().reserve(context);
   for (const Linear* layer : linears) layer->method().reserve(context);
   for (const LayerNorm* layer : norms) layer->reserve(context);
 }
@@ -38,6 +42,7 @@ std::vector<TensorSource> LayerList::state() const {
     std::ranges::move(more, std::back_inserter(tensors));
   };
   for (const Conv1d* layer : convolutions) add(layer->method().state(layer->path()));
+  for (const Conv2d* layer : image_convolutions) add(layer->method().state(layer->path()));
   for (const Linear* layer : linears) add(layer->method().state(layer->path()));
   for (const LayerNorm* layer : norms) add(layer->state());
   for (const Embedding* layer : embeddings) add(layer->state());

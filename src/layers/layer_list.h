@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/conv1d.h"
+#include "layers/conv2d.h"
 #include "layers/embedding.h"
 #include "layers/layer_norm.h"
 #include "layers/linear.h"
@@ -22,6 +23,7 @@ struct LayerList {
     std::span<const float> values;
   };
   std::vector<Conv1d*> convolutions;
+  std::vector<Conv2d*> image_convolutions;
   std::vector<Linear*> linears;
   std::vector<LayerNorm*> norms;
   std::vector<const Embedding*> embeddings;
@@ -30,6 +32,8 @@ struct LayerList {
   // Null when there is none.
   Linear* find_linear(std::string_view path) const;
   LayerNorm* find_norm(std::string_view path) const;
+  Conv1d* find_convolution(std::string_view path) const;
+  Conv2d* find_image_convolution(std::string_view path) const;
 
   std::int64_t weight_bytes(Isa isa) const;  // resident
   // Sizes the scratch memory of a session's threads for all layers.

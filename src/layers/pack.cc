@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/conv1d/op.h"
+#include "kernels/conv2d/op.h"
 
 namespace oasr::layers {
 namespace {
@@ -65,6 +66,19 @@ Result<kernels::PackedWeight> pack_convolution(const Parameters& parameters,
   CHECK(tensor.shape.rank() == 3 && tensor.shape[2] == kernels::kConvTaps, "a weight [out, in, 3]");
   auto packed = kernels::pack_conv1d(
       tensor.shape[0], tensor.shape[1], storage_dtype(tensor.format, options),
+      [&](std::int64_t n, std::span<float> out) { read_row(tensor, n, out); });
+  parameters.consumed(tensor.bytes.size());
+  return packed;
+}
+
+Result<kernels::PackedWeight> pack_image_convolution(const Parameters& parameters,
+                                                     const std::string& name,
+                                                     const WeightOptions& options) {
+  const StoredTensor& tensor = parameters.get(name);
+  TRY(check_decodes(tensor, name));
+  CHECK(tensor.shape.rank() == 4, "a weight [out, in, height, width]");
+  auto packed = kernels::pack_conv2d(
+      tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.shape[3], storage_dtype(tensor.format, options),
       [&](std::int64_t n, std::span<float> out) { read_row(tensor, n, out); });
   parameters.consumed(tensor.bytes.size());
   return packed;

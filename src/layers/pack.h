@@ -38,4 +38,9 @@ Result<kernels::PackedWeight> pack_convolution(const Parameters& parameters,
                                                const std::string& name,
                                                const WeightOptions& options);
 
+// A convolution weight [C_out, C_in, height, width] in the layout of kernels::conv2d.
+Result<kernels::PackedWeight> pack_image_convolution(const Parameters& parameters,
+                                                     const std::string& name,
+                                                     const WeightOptions& options);
+
 }  // namespace oasr::layers

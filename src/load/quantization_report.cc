@@ -18,9 +18,8 @@ std::string kind_name(const LayerFacts& facts) {
 std::optional<quant::MethodInfo> method_info(const layers::LayerList& layers, const std::string& path,
                                              Isa isa) {
   if (const layers::Linear* linear = layers.find_linear(path)) return linear->method().info(isa);
-  for (const layers::Conv1d* convolution : layers.convolutions) {
-    if (convolution->path() == path) return convolution->method().info(isa);
-  }
+  if (const layers::Conv1d* conv = layers.find_convolution(path)) return conv->method().info(isa);
+  if (const layers::Conv2d* conv = layers.find_image_convolution(path)) return conv->method().info(isa);
   return std::nullopt;
 }
 
@@ -46,6 +45,7 @@ LayerReport layer_report(const LayerFacts& facts, const quant::MethodInfo& info,
   layer.kernel = info.kernel;
   layer.reference = info.reference;
   layer.weight_bytes = info.bytes;
+  layer.taps = info.taps;
   if (info.scheme.empty()) {
     layer.reason = reason_of(spec, facts.path);
     return layer;
@@ -128,8 +128,7 @@ QuantizationReport make_report(const models::SpeechModel& model,
     report.layers.push_back(layer_report(layer, *method, spec, links));
     if (method->scheme.empty()) continue;
     (method->reference ? report.reference : report.quantized) += 1;
-    const std::int64_t taps = layer.kind == quant::QuantKind::conv1d ? kernels::kConvTaps : 1;
-    report.full_precision_bytes += layer.out_features * layer.in_features * taps *
+    report.full_precision_bytes += layer.out_features * layer.in_features * method->taps *
                                        static_cast<std::int64_t>(dtype_size(info.weight_dtype)) -
                                    method->bytes;
     if (std::ranges::find(report.schemes, method->scheme) == report.schemes.end()) {

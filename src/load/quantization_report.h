@@ -22,6 +22,7 @@ struct LayerReport {
   bool reference = false;   // bound to the definition's plain loops
   std::string input;        // quantized layers: the path that quantizes the input, or "itself"
   std::int64_t in_features = 0, out_features = 0;
+  std::int64_t taps = 1;    // of a convolution
   std::int64_t weight_bytes = 0;
   std::string reason;       // full precision although it was selected by kind
 };

@@ -48,12 +48,6 @@ struct Loaded {
   std::shared_ptr<const SpeechModel> model;
 };
 
-const layers::Conv1d* find_convolution(const layers::LayerList& layers, const std::string& path) {
-  const auto found =
-      std::ranges::find_if(layers.convolutions, [&](const auto* l) { return l->path() == path; });
-  return found == layers.convolutions.end() ? nullptr : *found;
-}
-
 TEST(Architectures, EachHasASampleThatIsItsOwn) {
   for (const Architecture& row : architectures()) {
     EXPECT_TRUE(std::ranges::any_of(kSamples, [&](const Sample& s) { return s.architecture == row.name; }))
@@ -77,11 +71,18 @@ TEST(Architectures, FactsAreTheLayersOfTheLoadedModel) {
       SCOPED_TRACE(fact.path);
       EXPECT_TRUE(paths.insert(fact.path).second) << "twice";
       if (fact.kind == quant::QuantKind::conv1d) {
-        const layers::Conv1d* convolution = find_convolution(layers, fact.path);
+        const layers::Conv1d* convolution = layers.find_convolution(fact.path);
         ASSERT_NE(convolution, nullptr);
         const Shape weight = convolution->method().state(fact.path)[0].shape;
         EXPECT_EQ(weight[0], fact.out_features);
         EXPECT_EQ(weight[1] * fact.groups, fact.in_features);
+        continue;
+      }
+      if (fact.kind == quant::QuantKind::conv2d) {
+        const layers::Conv2d* convolution = layers.find_image_convolution(fact.path);
+        ASSERT_NE(convolution, nullptr);
+        EXPECT_EQ(convolution->method().shape().c_out, fact.out_features);
+        EXPECT_EQ(convolution->method().shape().c_in * fact.groups, fact.in_features);
         continue;
       }
       const layers::Linear* linear = layers.find_linear(fact.path);
@@ -96,6 +97,8 @@ TEST(Architectures, FactsAreTheLayersOfTheLoadedModel) {
     for (const layers::Linear* linear : layers.linears)
       EXPECT_TRUE(paths.contains(linear->path())) << linear->path();
     for (const layers::Conv1d* conv : layers.convolutions)
+      EXPECT_TRUE(paths.contains(conv->path())) << conv->path();
+    for (const layers::Conv2d* conv : layers.image_convolutions)
       EXPECT_TRUE(paths.contains(conv->path())) << conv->path();
   }
 }

@@ -24,7 +24,8 @@ MethodInfo FloatConv1d::info(Isa isa) const {
           .storage = std::string(dtype_name(weight_.storage())),
           .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
           .reference = false,
-          .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float))};
+          .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
+          .taps = kTaps};
 }
 
 kernels::NotFinite FloatConv1d::forward(ExecContext& context, Matrix padded, ConstMatrix residual,
@@ -48,22 +49,8 @@ kernels::NotFinite FloatConv1d::forward(ExecContext& context, Matrix padded, Con
 }
 
 std::vector<TensorSource> FloatConv1d::state(const std::string& path) const {
-  TensorSource packed = weight_source(path + ".weight", weight_);
-  const std::int64_t channels = weight_.k() / kTaps;
-  const std::size_t size = dtype_size(weight_.storage());
-  packed.shape = {weight_.n(), channels, kTaps};
-  packed.row = [channels, size, row = packed.row,
-                taps_first = std::vector<std::byte>(static_cast<std::size_t>(weight_.k()) * size)](
-                   std::int64_t n, std::span<std::byte> out) mutable {
-    row(n, taps_first);
-    for (std::int64_t tap = 0; tap < kTaps; ++tap) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        std::memcpy(out.data() + static_cast<std::size_t>(c * kTaps + tap) * size,
-                    taps_first.data() + static_cast<std::size_t>(tap * channels + c) * size, size);
-      }
-    }
-  };
-  std::vector<TensorSource> tensors = {std::move(packed)};
+  std::vector<TensorSource> tensors = {
+      convolution_source(path + ".weight", weight_, {weight_.n(), weight_.k() / kTaps, kTaps})};
   add_bias(path, bias_, tensors);
   return tensors;
 }
@@ -76,6 +63,12 @@ Int8Conv1d::Int8Conv1d(std::int64_t c_out, std::int64_t c_in, const Int8Storage&
       smooth_inv_(storage.smooth_inv),
       product_(c_out, kTaps * c_in, for_all_taps(storage), std::move(bias), activation, implementation) {
   CHECK(storage.input_scale.has_value(), "a convolution's input scale is static");
+}
+
+MethodInfo Int8Conv1d::info(Isa isa) const {
+  MethodInfo info = product_.info(isa);
+  info.taps = kTaps;
+  return info;
 }
 
 kernels::NotFinite Int8Conv1d::forward(ExecContext& context, Matrix padded, ConstMatrix residual,

@@ -51,7 +51,7 @@ class Int8Conv1d final : public Conv1dMethod {
   Int8Conv1d(std::int64_t c_out, std::int64_t c_in, const Int8Storage& storage,
              std::vector<float> bias, std::int64_t stride, kernels::Activation activation,
              const kernels::ScaledMMImplementation& implementation);
-  MethodInfo info(Isa isa) const override { return product_.info(isa); }
+  MethodInfo info(Isa isa) const override;
   void reserve(ExecContext& context) const override { product_.reserve(context); }
   kernels::NotFinite forward(ExecContext& context, Matrix padded, ConstMatrix residual,
                              Matrix y) const override;

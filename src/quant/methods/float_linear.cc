@@ -37,6 +37,26 @@ TensorSource weight_source(const std::string& name, const kernels::PackedWeight&
           }};
 }
 
+TensorSource convolution_source(const std::string& name, const kernels::PackedWeight& weight, const Shape& shape) {
+  const std::int64_t channels = shape[1], taps = weight.k() / channels;
+  CHECK(shape[0] == weight.n() && shape.elements() == weight.n() * weight.k(), "the weight of the shape");
+  const std::size_t size = dtype_size(weight.storage());
+  TensorSource source = weight_source(name, weight);
+  source.shape = shape;
+  source.row = [channels, taps, size, row = source.row,
+                taps_first = std::vector<std::byte>(static_cast<std::size_t>(weight.k()) * size)](
+                   std::int64_t n, std::span<std::byte> out) mutable {
+    row(n, taps_first);
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        std::memcpy(out.data() + static_cast<std::size_t>(c * taps + tap) * size,
+                    taps_first.data() + static_cast<std::size_t>(tap * channels + c) * size, size);
+      }
+    }
+  };
+  return source;
+}
+
 FloatLinear::FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight,
                          std::vector<float> bias, kernels::Activation activation)
     : weight_(std::move(weight)), bias_(std::move(bias)), activation_(activation) {

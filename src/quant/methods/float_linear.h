@@ -30,4 +30,8 @@ class FloatLinear final : public LinearMethod {
 // The weight [N, K] as a tensor of a state dict, in its own dtype; it must outlive the source.
 TensorSource weight_source(const std::string& name, const kernels::PackedWeight& weight);
 
+// The weight of a convolution, packed with taps before channels, as checkpoints have it: `shape` is [N, C_in,
+// taps…]. It must outlive the source.
+TensorSource convolution_source(const std::string& name, const kernels::PackedWeight& weight, const Shape& shape);
+
 }  // namespace oasr::quant

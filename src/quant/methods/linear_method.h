@@ -36,6 +36,7 @@ struct MethodInfo {
   std::string kernel;        // "linear avx512", "scaled_mm avx512_vnni"
   bool reference = false;    // the kernel is the definition's plain loops: not "quantized" to a user
   std::int64_t bytes = 0;    // resident
+  std::int64_t taps = 1;     // inputs that an output sums over, channels aside: 9 of a 3x3 convolution
 };
 
 // What a product is added to: y = alpha · value + rows. Empty rows: y = value.

@@ -162,6 +162,49 @@ TEST(QuantMethods, ConvolutionsStoreTapsBeforeChannels) {
   }
 }
 
+TEST(QuantMethods, ImageConvolutionsStoreTapsBeforeChannels) {
+  for (const QuantizedLayer& layer : every_storage()) {
+    const QuantMethod& row = quant_method(layer.scheme);
+    if (row.conv2d_from_slots == nullptr) continue;
+    SCOPED_TRACE(name_of(layer));
+    const Shape weight = {kN, 5, 3, 16};
+    const OwnedSlots made = made_slots(layer, weight, 2);
+    const Conv2dShape shape{.c_out = kN, .c_in = 16, .vertical = {.taps = 5}, .horizontal = {.taps = 3}};
+    const auto method = row.conv2d_from_slots(made.slots, shape, random_floats(kN, 3), kNative).value();
+    const auto state = method->state("conv");
+    const auto slots = storage_slots(layer);
+    ASSERT_EQ(state.size(), slots.size() + 1);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      EXPECT_EQ(state[i].name, "conv." + std::string(slots[i].suffix));
+      EXPECT_EQ(state[i].format, slots[i].format);
+      EXPECT_EQ(state[i].shape, slot_shape(slots[i], weight));
+      EXPECT_EQ(written(state[i]), made.memory.at(std::string(slots[i].suffix))) << state[i].name;
+    }
+    EXPECT_EQ(state.back().name, "conv.bias");
+    EXPECT_EQ(method->info(detected_isa()).scheme, layer.scheme);
+    EXPECT_EQ(method->info(detected_isa()).taps, 15);
+  }
+}
+
+TEST(QuantMethods, ImageConvolutionsRefuseWhatIsNoScaleAndSumsThatAreTooLong) {
+  const QuantizedLayer layer{.scheme = "int8_w8a8_static", .smoothed = true};
+  const Conv2dShape shape{.c_out = kN, .c_in = 16, .vertical = {.taps = 3}, .horizontal = {.taps = 3}};
+  for (const char* suffix : {"smooth_inv", "input_scale"}) {
+    OwnedSlots made = made_slots(layer, {kN, 3, 3, 16}, 3);
+    made.set(suffix, 0, 0.0f);
+    const auto method = quant_method(layer.scheme).conv2d_from_slots(made.slots, shape, {}, kNative);
+    ASSERT_FALSE(method);
+    EXPECT_EQ(method.error().code, ErrorCode::bad_checkpoint);
+    EXPECT_NE(method.error().what.find(suffix), std::string::npos);
+  }
+  const OwnedSlots made = made_slots(layer, {1, 3, 3, 16}, 3);
+  const auto method = quant_method(layer.scheme)
+                          .conv2d_from_slots(made.slots, {.c_out = 1, .c_in = 14'564, .vertical = {.taps = 3},
+                                                          .horizontal = {.taps = 3}}, {}, kNative);
+  ASSERT_FALSE(method);
+  EXPECT_EQ(method.error().code, ErrorCode::unsupported);
+}
+
 TEST(QuantMethods, OfFloatsComeBackFromTheirStateWithTheSameBits) {
   const auto weight = random_floats(kN * kK, 1), x = random_floats(7 * kK, 2);
   for (const QuantMethod& method : quant_methods()) {
@@ -382,6 +425,55 @@ TEST(Int8Conv1d, IsTheProductOverReceptiveFieldsBitForBit) {
             machine.context, Matrix{padded.data(), kFrames + 2, kChannels, kChannels},
             ConstMatrix{residual.data(), outputs, kN, kN}, Matrix{y.data(), outputs, kN, kN}));
         EXPECT_EQ(first_difference(y, expected), -1) << name << ", stride " << stride;
+      }
+    }
+  }
+}
+
+// The product over receptive fields, by hand: images of zero-padded pixels, kernel 1x3 with stride 1x2.
+TEST(Int8Conv2d, IsTheProductOverReceptiveFieldsBitForBit) {
+  constexpr std::int64_t kChannels = 16, kOutputs = 2 * 5 * 4;
+  const ImageExtent in{.batch = 2, .height = 5, .width = 7};
+  const auto x = random_floats(in.pixels() * kChannels, 1);
+  for (const bool smoothed : {false, true}) {
+    const QuantizedLayer layer{.scheme = "int8_w8a8_static", .smoothed = smoothed};
+    OwnedSlots made = made_slots(layer, {kN, 1, 3, kChannels}, 2);
+    OwnedSlots product;  // the same numbers as a product's
+    for (const auto& [suffix, tensor] : made.slots) {
+      std::vector<std::byte> bytes(tensor.bytes.begin(), tensor.bytes.end());
+      if (suffix == "smooth_inv") bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+      if (suffix == "smooth_inv") bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+      const Shape shape = suffix == "weight"       ? Shape{kN, kK}
+                          : suffix == "smooth_inv" ? Shape{kK}
+                                                   : tensor.shape;
+      product.add(suffix, tensor.format, shape, bytes);
+    }
+    std::vector<float> fields(static_cast<std::size_t>(kOutputs * kK));
+    for (std::int64_t row = 0; row < kOutputs; ++row) {
+      for (std::int64_t tap = 0; tap < 3; ++tap) {
+        const std::int64_t column = row % 4 * 2 + tap - 1;
+        if (column < 0 || column >= in.width) continue;
+        std::copy_n(x.begin() + (row / 4 * in.width + column) * kChannels, kChannels,
+                    fields.begin() + row * kK + tap * kChannels);
+      }
+    }
+    const auto expected = composed(product, fields, {});
+    const Conv2dShape shape{.c_out = kN, .c_in = kChannels, .vertical = {},
+                            .horizontal = {.taps = 3, .stride = 2, .before = 1, .after = 1},
+                            .activation = kernels::Activation::gelu};
+    EXPECT_EQ(shape.outputs(in), (ImageExtent{.batch = 2, .height = 5, .width = 4}));
+    for (const auto backend : {kernels::ScaledMMBackend::native, kernels::ScaledMMBackend::reference}) {
+      const auto method = quant_method(layer.scheme)
+                              .conv2d_from_slots(made.slots, shape, random_floats(kN, 5), on(backend)).value();
+      EXPECT_EQ(method->info(Isa::scalar).reference, backend == kernels::ScaledMMBackend::reference);
+      for (const auto& [isa, name] : isa_names()) {
+        if (!isa_supported(isa)) continue;
+        Machine machine(3, isa);
+        method->reserve(machine.context);
+        std::vector<float> y(expected.size());
+        EXPECT_FALSE(method->forward(machine.context, in, ConstMatrix{x.data(), in.pixels(), kChannels, kChannels},
+                                     Matrix{y.data(), kOutputs, kN, kN}));
+        EXPECT_EQ(first_difference(y, expected), -1) << name;
       }
     }
   }

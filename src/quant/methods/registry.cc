@@ -74,16 +74,28 @@ Result<Conv1dMethodPtr> int8_conv1d_from_slots(const StoredSlots& slots, ConvSou
                                                       source.activation, *options.scaled_mm));
 }
 
+Result<Conv2dMethodPtr> int8_conv2d_from_slots(const StoredSlots& slots, const Conv2dShape& shape,
+                                               std::vector<float> bias, const MethodOptions& options) {
+  if (shape.taps() * shape.c_in > kernels::PackedInt8Weight::kGreatestK) {
+    return unexpected(ErrorCode::unsupported, "the sum over " + std::to_string(shape.taps()) + " taps of " +
+                                                  std::to_string(shape.c_in) + " channels may not fit in int32");
+  }
+  const Int8Storage storage = TRY(read_storage(slots));
+  return Conv2dMethodPtr(std::make_unique<Int8Conv2d>(shape, storage, std::move(bias), *options.scaled_mm));
+}
+
 constexpr QuantMethod kMethods[] = {
     {.scheme = "int8_w8a8",
      .from_floats = int8_from_floats,
      .from_slots = int8_from_slots,
      .conv1d_from_slots = nullptr,
+     .conv2d_from_slots = nullptr,
      .slots = kInt8},
     {.scheme = "int8_w8a8_static",
      .from_floats = nullptr,
      .from_slots = int8_from_slots,
      .conv1d_from_slots = int8_conv1d_from_slots,
+     .conv2d_from_slots = int8_conv2d_from_slots,
      .slots = kInt8Static},
 };
 

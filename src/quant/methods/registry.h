@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "quant/methods/conv1d_method.h"
+#include "quant/methods/conv2d_method.h"
 #include "quant/spec.h"
 
 namespace oasr::quant {
@@ -38,6 +39,7 @@ struct ConvSource {
 
 using LinearMethodPtr = std::unique_ptr<const LinearMethod>;
 using Conv1dMethodPtr = std::unique_ptr<const Conv1dMethod>;
+using Conv2dMethodPtr = std::unique_ptr<const Conv2dMethod>;
 
 // A row of the table.
 struct QuantMethod {
@@ -50,6 +52,8 @@ struct QuantMethod {
                                         kernels::Activation activation, const MethodOptions& options);
   Result<Conv1dMethodPtr> (*conv1d_from_slots)(const StoredSlots& slots, ConvSource source,
                                                const MethodOptions& options);  // null: none
+  Result<Conv2dMethodPtr> (*conv2d_from_slots)(const StoredSlots& slots, const Conv2dShape& shape,
+                                               std::vector<float> bias, const MethodOptions& options);  // null: none
   std::span<const StorageSlot> slots;  // smooth_inv only for layers that have it
 };
 std::span<const QuantMethod> quant_methods();
