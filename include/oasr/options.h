@@ -34,11 +34,30 @@ struct VadOptions {
   double speech_pad_ms = 400;
 };
 
+// A word or phrase that CTC search should prefer.
+struct Hotword {
+  std::string text;              // spelled as the model writes ("OASR" for upper case units)
+  double weight = 3.0;           // log-probability that each of its tokens is given; < 0 discourages
+};
+
+// Options of models with a CTC head (WeNet's U2 and U2++); for others anything but these values is refused.
+struct CtcOptions {
+  // ctc_greedy_search, ctc_prefix_beam_search, attention_rescoring, attention, joint. Empty:
+  // attention_rescoring, or ctc_prefix_beam_search for a model without attention decoders.
+  std::string decode;
+  int chunk_size = 0;            // encoder frames that are seen together; 0: the whole utterance
+  int num_left_chunks = -1;      // chunks before its own that a frame sees; -1: all
+  std::optional<double> ctc_weight;      // beside attention: 0.5 in rescoring, 0.3 in joint decoding
+  std::optional<double> reverse_weight;  // of the right-to-left decoder in rescoring; as trained
+  std::vector<Hotword> hotwords;         // in prefix beam search and rescoring
+};
+
 struct TranscribeOptions {
   std::string language = "auto"; // code or English name; "auto" detects
   std::string task = "transcribe";  // or "translate" (to English)
 
-  int beam_size = 1;             // 1: greedy
+  // Nothing: the family's own, 1 (greedy) for Whisper, 10 for CTC models.
+  std::optional<int> beam_size;
   int best_of = 5;               // samples at a temperature above 0
   double patience = 1.0;
   std::optional<double> length_penalty;      // nothing: by length; else Google NMT's alpha, 0 to 1
@@ -73,6 +92,7 @@ struct TranscribeOptions {
   bool single_window = false;
 
   VadOptions vad;
+  CtcOptions ctc;
 };
 
 // Called in the thread that runs; return values of a cancelled run are an Error `cancelled`.

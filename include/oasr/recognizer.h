@@ -43,6 +43,11 @@ struct Timings {
   double step_seconds = 0;         // decoder calls of one token a row
   std::int64_t steps = 0;          // those calls
   std::int64_t step_rows = 0;      // tokens scored in them, all rows
+  // CTC models; their encoder is in encode_seconds.
+  double feature_seconds = 0;
+  double search_seconds = 0;
+  double rescore_seconds = 0;      // by attention decoders
+  std::int64_t utterances = 0;
 };
 
 // One layer's share of the time, since measure_layers(true).

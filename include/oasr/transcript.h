@@ -37,6 +37,7 @@ struct Alternative {
   std::string text;
   std::vector<std::int32_t> tokens;
   double avg_logprob = 0;
+  double score = 0;          // what it was ranked by: log-probability as the decode mode defines it
 };
 
 struct Transcript {

@@ -30,6 +30,13 @@ bool parse(std::string_view text, int& target) { return parse_number(text, targe
 bool parse(std::string_view text, std::uint64_t& target) { return parse_number(text, target); }
 bool parse(std::string_view text, double& target) { return parse_number(text, target); }
 
+bool parse(std::string_view text, std::optional<int>& target) {
+  int value = 0;
+  if (!parse_number(text, value)) return false;
+  target = value;
+  return true;
+}
+
 bool parse(std::string_view text, bool& target) {
   if (text != "true" && text != "false") return false;
   target = text == "true";
@@ -39,6 +46,17 @@ bool parse(std::string_view text, bool& target) {
 // One more of an option that is given several times.
 bool parse(std::string_view text, std::vector<std::string>& target) {
   target.emplace_back(text);
+  return true;
+}
+
+// One more phrase: "TEXT" or "TEXT:WEIGHT".
+bool parse(std::string_view text, std::vector<Hotword>& target) {
+  Hotword word{.text = std::string(text)};
+  const auto colon = text.rfind(':');
+  if (colon != std::string_view::npos && parse_number(text.substr(colon + 1), word.weight)) {
+    word.text = text.substr(0, colon);
+  }
+  target.push_back(std::move(word));
   return true;
 }
 
@@ -80,6 +98,9 @@ constexpr auto option =
 template <auto Member>
 constexpr auto vad =
     [](NamedOptions& o, std::string_view v) { return parse(v, o.transcribe.vad.*Member); };
+template <auto Member>
+constexpr auto ctc =
+    [](NamedOptions& o, std::string_view v) { return parse(v, o.transcribe.ctc.*Member); };
 
 using T = TranscribeOptions;
 
@@ -112,6 +133,12 @@ constexpr std::array kSetters = {
     Setter{"max-new-tokens", option<&T::max_new_tokens>},
     Setter{"vad", vad<&VadOptions::enabled>},
     Setter{"vad-threshold", vad<&VadOptions::threshold>},
+    Setter{"decode", ctc<&CtcOptions::decode>},
+    Setter{"chunk-size", ctc<&CtcOptions::chunk_size>},
+    Setter{"num-left-chunks", ctc<&CtcOptions::num_left_chunks>},
+    Setter{"ctc-weight", ctc<&CtcOptions::ctc_weight>},
+    Setter{"reverse-weight", ctc<&CtcOptions::reverse_weight>},
+    Setter{"hotword", ctc<&CtcOptions::hotwords>},
 };
 
 }  // namespace

@@ -55,10 +55,23 @@ OrderedJson vad_json(const VadOptions& vad) {
           {"speech_pad_ms", vad.speech_pad_ms}};
 }
 
+OrderedJson ctc_json(const CtcOptions& ctc) {
+  OrderedJson json = {{"decode", to_valid_utf8(ctc.decode)},
+                      {"chunk_size", ctc.chunk_size},
+                      {"num_left_chunks", ctc.num_left_chunks},
+                      {"ctc_weight", optional(ctc.ctc_weight)},
+                      {"reverse_weight", optional(ctc.reverse_weight)}};
+  json["hotwords"] = OrderedJson::array();
+  for (const Hotword& word : ctc.hotwords) {
+    json["hotwords"].push_back({{"text", to_valid_utf8(word.text)}, {"weight", number(word.weight)}});
+  }
+  return json;
+}
+
 OrderedJson options_json(const TranscribeOptions& options) {
   return {{"language", options.language},
           {"task", options.task},
-          {"beam_size", options.beam_size},
+          {"beam_size", options.beam_size ? OrderedJson(*options.beam_size) : OrderedJson(nullptr)},
           {"best_of", options.best_of},
           {"patience", options.patience},
           {"length_penalty", optional(options.length_penalty)},
@@ -81,7 +94,8 @@ OrderedJson options_json(const TranscribeOptions& options) {
           {"clip_timestamps", options.clip_timestamps},
           {"max_new_tokens", options.max_new_tokens},
           {"silence_dbfs", optional(options.silence_dbfs)},
-          {"vad", vad_json(options.vad)}};
+          {"vad", vad_json(options.vad)},
+          {"ctc", ctc_json(options.ctc)}};
 }
 
 void add_context(OrderedJson& json, const OutputContext& context) {
@@ -110,7 +124,8 @@ OrderedJson to_json(const Transcript& transcript, const OutputContext& context) 
     for (const auto& other : transcript.alternatives) {
       json["alternatives"].push_back({{"text", to_valid_utf8(other.text)},
                                       {"tokens", other.tokens},
-                                      {"avg_logprob", number(other.avg_logprob)}});
+                                      {"avg_logprob", number(other.avg_logprob)},
+                                      {"score", number(other.score)}});
     }
   }
   json["warnings"] = OrderedJson::array();

@@ -15,9 +15,10 @@
 namespace oasr {
 namespace {
 
-Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input,
+Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input, int sample_rate,
                                                 const Callbacks& callbacks) {
   AudioOptions options;
+  options.sample_rate = sample_rate;
   options.cancelled = callbacks.cancelled;
   options.channel = input.channel;
   if (!input.raw_encoding.empty()) {
@@ -38,7 +39,7 @@ std::string arithmetic(const load::QuantizationReport& report) {
 
 struct Recognizer::Impl {
   EngineConfig config;
-  std::shared_ptr<const models::AedModel> model;
+  std::shared_ptr<const models::SpeechModel> model;
   std::shared_ptr<const load::QuantizationReport> quantization;
   std::unique_ptr<LayerProfile> profile = std::make_unique<LayerProfile>();
   std::shared_ptr<Timings> timings = std::make_shared<Timings>();
@@ -66,8 +67,9 @@ struct Recognizer::Impl {
   }
 
   Status start_transcriber() {
-    transcriber = TRY(
-        engine::Transcriber::create(timed_model(model, timings), context, config.batch_size));
+    auto measured = model;  // attention encoder-decoders are measured call by call
+    if (auto aed = std::dynamic_pointer_cast<const models::AedModel>(model)) measured = timed_model(std::move(aed), timings);
+    transcriber = TRY(engine::Transcriber::create(std::move(measured), context, config.batch_size));
     return {};
   }
 };
@@ -87,11 +89,7 @@ Result<Recognizer> Recognizer::load(const EngineConfig& config) {
     impl->config = config;
     TRY(impl->start_threads());
     auto loaded = TRY(load::load_model(path, options, impl->context));
-    impl->model = std::dynamic_pointer_cast<const models::AedModel>(loaded.model);
-    if (impl->model == nullptr) {
-      return unexpected(ErrorCode::unsupported,
-                        "no engine serves " + loaded.model->info().architecture, path);
-    }
+    impl->model = std::move(loaded.model);
     impl->quantization = std::make_shared<const load::QuantizationReport>(std::move(loaded.report));
     TRY(impl->start_transcriber());
     impl->timings->load_seconds =
@@ -115,7 +113,7 @@ Result<Recognizer> Recognizer::clone() const {
 Result<Transcript> Recognizer::transcribe(const AudioInput& audio, const TranscribeOptions& options,
                                           const Callbacks& callbacks) {
   return guarded([&]() -> Result<Transcript> {
-    const auto source = TRY(open_input(audio, callbacks));
+    const auto source = TRY(open_input(audio, engine::sample_rate_of(*impl_->model), callbacks));
     return impl_->described(impl_->transcriber->transcribe(*source, options, callbacks));
   });
 }
@@ -124,9 +122,10 @@ void Recognizer::transcribe_batch(
     std::span<const AudioInput> audio, const TranscribeOptions& options,
     const std::function<void(std::size_t, Result<Transcript>)>& done, const Callbacks& callbacks) {
   std::size_t next = 0;
+  const int rate = engine::sample_rate_of(*impl_->model);
   const auto status = guarded([&]() -> Status {
     impl_->transcriber->transcribe_many(
-        audio.size(), [&](std::size_t index) { return open_input(audio[index], callbacks); }, options,
+        audio.size(), [&](std::size_t index) { return open_input(audio[index], rate, callbacks); }, options,
         callbacks, [&](std::size_t index, Result<Transcript> transcript) {
           next = index + 1;
           done(index, impl_->described(std::move(transcript)));
@@ -154,7 +153,16 @@ std::string Recognizer::quantization_summary(bool layers) const {
   return load::to_text(*impl_->quantization, layers);
 }
 
-Timings Recognizer::timings() const { return *impl_->timings; }
+Timings Recognizer::timings() const {
+  Timings timings = *impl_->timings;
+  const engine::StageTimes stages = impl_->transcriber->stage_times();
+  timings.feature_seconds = stages.features;
+  timings.encode_seconds += stages.encode;
+  timings.search_seconds = stages.search;
+  timings.rescore_seconds = stages.rescore;
+  timings.utterances = stages.utterances;
+  return timings;
+}
 
 std::string Recognizer::report() const {
   const auto& info = impl_->model->info();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fs.h"
+#include "base/located.h"
 #include "base/result.h"
 
 namespace oasr {
@@ -25,12 +26,5 @@ struct FileBytes {
 
   std::string where() const { return path.string(); }
 };
-
-// `result` with its error's location set to `where`, if it has none.
-template <class T>
-Result<T> located(Result<T> result, const std::string& where) {
-  if (!result && result.error().where.empty()) result.error().where = where;
-  return result;
-}
 
 }  // namespace oasr

@@ -68,7 +68,7 @@ decode::SearchOptions Plan::search(int attempt) const {
   const double temperature = options.temperatures[static_cast<std::size_t>(attempt)];
   decode::SearchOptions search;
   search.temperature = temperature;
-  search.beam_size = temperature > 0 ? 1 : options.beam_size;
+  search.beam_size = temperature > 0 ? 1 : options.beam_size.value_or(1);
   search.best_of = temperature > 0 ? options.best_of : 1;
   search.patience = options.patience;
   search.length_penalty = options.length_penalty;

@@ -37,13 +37,6 @@ std::vector<float> without_hum(std::span<const float> samples) {
 
 }  // namespace
 
-Error fault_error(const models::Fault& fault) {
-  return {ErrorCode::bad_checkpoint,
-          "the model computed NaN or infinity in " + fault.layer, {},
-          "the checkpoint is damaged, or its numbers are beyond this precision: compare another copy, "
-          "or load it without --quantization and with --dtype float32"};
-}
-
 Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
                      models::AedState& state)
     : plan_(plan),

@@ -9,6 +9,7 @@
 
 #include "audio/audio_source.h"
 #include "decode/search.h"
+#include "engine/fault_error.h"
 #include "engine/notices.h"
 #include "engine/plan.h"
 #include "engine/prompt_context.h"
@@ -19,8 +20,6 @@
 
 namespace oasr::engine {
 
-// The error of a recording whose window a model computed NaN or infinity for.
-Error fault_error(const models::Fault& fault);
 
 // Walks through the windows of a recording: skips silence, encodes, detects the language, decodes
 // with fallback, and turns tokens into segments and the next window's place, as transcribe() of

@@ -1,4 +1,4 @@
-// The engine: recordings in, transcripts out, over any attention encoder-decoder.
+// The engine: recordings in, transcripts out, over a model of any decode family.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,31 @@
 
 namespace oasr::engine {
 
+// Where the time went, of families that measure it themselves: wall seconds.
+struct StageTimes {
+  double features = 0;   // front end
+  double encode = 0;
+  double search = 0;     // over the encoder's scores
+  double rescore = 0;    // by attention decoders
+  std::int64_t frames = 0;      // encoder frames
+  std::int64_t utterances = 0;
+};
+
 // Transcribes recordings of any length in bounded memory. Up to `batch_size` recordings are decoded
 // together; a transcript does not depend on what is decoded beside it (the same bits as alone).
-// Not thread-safe: one call at a time. The decoder state is created by the first call and kept.
+// Not thread-safe: one call at a time.
 class Transcriber {
  public:
-  // batch_size >= 1. The context's pool must outlive the transcriber.
-  static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::AedModel> model,
+  // The transcriber of the model's decode family. batch_size is 1 to 256. The context's pool must outlive
+  // it. Errors: invalid_argument, unsupported (a family that no engine serves).
+  static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::SpeechModel> model,
                                                      ExecContext context, int batch_size = 1);
-  ~Transcriber();
+  virtual ~Transcriber() = default;
 
-  // One recording at 16 kHz mono, from where `audio` stands. Rewindable sources are read twice
-  // when they are longer than two minutes. Errors: invalid_argument (options), bad_audio,
-  // cancelled, and what the source says.
-  Result<Transcript> transcribe(AudioSource& audio, const TranscribeOptions& options,
-                                const Callbacks& callbacks = {});
+  // One mono recording at the model's rate, from where `audio` stands. Errors: invalid_argument (options,
+  // also those that the family does not have), bad_audio, cancelled, and what the source says.
+  virtual Result<Transcript> transcribe(AudioSource& audio, const TranscribeOptions& options,
+                                        const Callbacks& callbacks = {}) = 0;
 
   // Opens recording `index`; called when its turn comes, so that few files are open at a time.
   using OpenAudio = std::function<Result<std::unique_ptr<AudioSource>>(std::size_t index)>;
@@ -39,13 +49,13 @@ class Transcriber {
   // and stops nothing. Of the callbacks, `cancelled` stops all (the rest are Errors `cancelled`)
   // and `progress` gives the seconds of audio done in all recordings, total 0; `segment` is used
   // only when count is 1, since it does not say which recording it is.
-  void transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
-                       const Callbacks& callbacks, const Done& done);
+  virtual void transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
+                               const Callbacks& callbacks, const Done& done) = 0;
 
- private:
-  struct Impl;
-  explicit Transcriber(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  virtual StageTimes stage_times() const { return {}; }
 };
+
+// The rate that a model's recordings must have, Hz.
+int sample_rate_of(const models::SpeechModel& model);
 
 }  // namespace oasr::engine

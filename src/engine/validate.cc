@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/ctc_plan.h"
 #include "text/tokenizer.h"
 
 namespace oasr::engine {
@@ -55,9 +56,21 @@ Status check_language(const TranscribeOptions& options, const models::AedModel& 
   return {};
 }
 
+// How many texts a search can give; a beam size that is not given is Whisper's, 1.
+Status check_n_best(const TranscribeOptions& options) {
+  int candidates = any_zero_temperature(options) ? options.beam_size.value_or(1) : options.best_of;
+  if (any_positive_temperature(options)) candidates = std::min(candidates, options.best_of);
+  if (options.n_best > candidates) {
+    return refuse("n_best", "the search has only " + std::to_string(candidates) + " candidates",
+                  "raise beam_size (temperature 0) and best_of (above 0)");
+  }
+  return {};
+}
+
 Status check_search(const TranscribeOptions& options) {
   constexpr int kMaxRows = 64;
-  if (options.beam_size < 1 || options.beam_size > kMaxRows) {
+  const int beam_size = options.beam_size.value_or(1);
+  if (beam_size < 1 || beam_size > kMaxRows) {
     return refuse("beam_size", "the beam size must be 1 to 64");
   }
   if (options.best_of < 1 || options.best_of > kMaxRows) {
@@ -71,17 +84,17 @@ Status check_search(const TranscribeOptions& options) {
       return refuse("temperatures", "a temperature must be 0 or 0.01 to 100");
     }
   }
-  if (options.beam_size > 1 && !any_zero_temperature(options)) {
+  if (beam_size > 1 && !any_zero_temperature(options)) {
     return refuse("beam_size",
                   "beam search needs a temperature of 0, and only higher ones are given",
                   "add 0 to the temperatures, or use best_of");
   }
   if (!is_number(options.patience) || options.patience <= 0 || options.patience > 16 ||
-      std::nearbyint(options.beam_size * options.patience) < 1) {
+      std::nearbyint(beam_size * options.patience) < 1) {
     return refuse("patience",
                   "beam_size times patience must round to 1 or more, patience be <= 16");
   }
-  if (options.patience != 1 && options.beam_size == 1) {
+  if (options.patience != 1 && beam_size == 1) {
     return refuse("patience", "patience needs beam search", "set beam_size above 1");
   }
   if (options.length_penalty && (!is_number(*options.length_penalty) ||
@@ -89,13 +102,7 @@ Status check_search(const TranscribeOptions& options) {
     return refuse("length_penalty", "the length penalty (alpha) must be 0 to 1");
   }
   if (options.n_best < 1) return refuse("n_best", "n_best must be 1 or more");
-  int candidates = any_zero_temperature(options) ? options.beam_size : options.best_of;
-  if (any_positive_temperature(options)) candidates = std::min(candidates, options.best_of);
-  if (options.n_best > candidates) {
-    return refuse("n_best", "the search has only " + std::to_string(candidates) + " candidates",
-                  "raise beam_size (temperature 0) and best_of (above 0)");
-  }
-  return {};
+  return options.beam_size ? check_n_best(options) : Status();
 }
 
 Status check_thresholds(const TranscribeOptions& options) {
@@ -210,6 +217,7 @@ Status check_vad(const VadOptions& vad) {
 }  // namespace
 
 Status check_options(const TranscribeOptions& options) {
+  TRY(check_ctc(options.ctc));
   TRY(check_task(options));
   TRY(check_search(options));
   TRY(check_thresholds(options));
@@ -220,6 +228,8 @@ Status check_options(const TranscribeOptions& options) {
 
 Status validate_options(const TranscribeOptions& options, const models::AedModel& model) {
   TRY(check_options(options));
+  TRY(check_n_best(options));
+  TRY(check_ctc_untouched(options.ctc));
   TRY(check_language(options, model));
   TRY(check_tokens(options, model));
   return check_word_times(options, model);

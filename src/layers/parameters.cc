@@ -56,6 +56,16 @@ Result<bool> is_all_zeros(const StoredTensor& tensor) {
 
 }  // namespace
 
+void release_as_consumed(Parameters& parameters, const StateDict& state) {
+  constexpr std::size_t kEvery = std::size_t{8} << 20;
+  parameters.on_consumed([&state, waiting = std::size_t{0}](std::size_t bytes) mutable {
+    waiting += bytes;
+    if (waiting < kEvery) return;
+    waiting = 0;
+    state.release_pages();
+  });
+}
+
 StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count) {
   CHECK(tensor.shape.rank() >= 1, "a scalar has no rows");
   const std::int64_t rows = tensor.shape[0];
@@ -143,6 +153,25 @@ Result<std::vector<float>> read_floats(const Parameters& parameters, std::string
   }
   parameters.consumed(tensor.bytes.size());
   return values;
+}
+
+std::vector<ParameterSpec> slot_specs(const std::string& path, const quant::QuantizedLayer& layer,
+                                      const Shape& weight, std::int64_t columns) {
+  const auto shape_of = [&](quant::StorageSlot::Extent extent) -> Shape {
+    switch (extent) {
+      case quant::StorageSlot::Extent::weight: return weight;
+      case quant::StorageSlot::Extent::rows: return {weight[0]};
+      case quant::StorageSlot::Extent::columns: return {columns};
+      case quant::StorageSlot::Extent::one: return {1};
+    }
+    CHECK(false, "a slot without an extent");
+  };
+  std::vector<ParameterSpec> specs;
+  for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
+    const std::string name = path + "." + std::string(slot.suffix);
+    specs.push_back({.name = name, .shape = shape_of(slot.extent), .stored = name, .format = slot.format});
+  }
+  return specs;
 }
 
 quant::StoredSlots stored_slots(const Parameters& parameters, const std::string& path,

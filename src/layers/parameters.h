@@ -56,6 +56,10 @@ class Parameters {
   std::function<void(std::size_t)> consumed_;
 };
 
+// Drops the pages of the state dict's files after every few megabytes that were packed; it must outlive
+// the parameters' use.
+void release_as_consumed(Parameters& parameters, const StateDict& state);
+
 // Rows [first, first + count) of a tensor, borrowed. Blocks never cross rows.
 StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count);
 
@@ -78,6 +82,11 @@ struct WeightOptions {
     return quantization == nullptr ? nullptr : quantization->find(path);
   }
 };
+
+// The tensors that a native checkpoint must have of the quantized layer at `path`, whose weight has the
+// shape `weight` and `columns` inputs.
+std::vector<ParameterSpec> slot_specs(const std::string& path, const quant::QuantizedLayer& layer,
+                                      const Shape& weight, std::int64_t columns);
 
 // The tensors of a quantized layer that a native checkpoint has under `path`.
 quant::StoredSlots stored_slots(const Parameters& parameters, const std::string& path,

@@ -1,5 +1,6 @@
 #include "models/registry.h"
 
+#include "models/conformer/model.h"
 #include "models/whisper/config.h"
 #include "models/whisper/model.h"
 
@@ -7,6 +8,12 @@ namespace oasr::models {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
+    {.name = "conformer",
+     .what = "WeNet's U2 and U2++ Conformer, CTC with attention rescoring, offline and streaming",
+     .detect = conformer::is_conformer,
+     .layer_facts = conformer::layer_facts_of,
+     .quantization_layout = conformer::layout_of,
+     .load = conformer::Model::load},
     {.name = "whisper",
      .what = "OpenAI Whisper, an attention encoder-decoder over 30 s windows",
      .detect = whisper::is_whisper,

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "decode/ctc_scores.h"
+#include "decode/rescoring.h"
 #include "decode/step_scorer.h"
 #include "device/thread_pool.h"
+#include "features/fbank.h"
 #include "layers/layer_list.h"
 #include "tensor/dtype.h"
 #include "text/tokenizer.h"
@@ -98,6 +101,79 @@ class AedModel : public SpeechModel {
   // `windows` and `rows` bound what may be open at a time.
   virtual Result<std::unique_ptr<AedState>> new_state(ExecContext context, int windows,
                                                       int rows) const = 0;
+};
+
+// How far an encoder frame of a CTC model may look.
+struct ChunkMask {
+  int chunk_size = 0;        // encoder frames that are seen together; 0: all of the utterance
+  int num_left_chunks = -1;  // chunks before a frame's own that it sees; negative: all
+
+  bool operator==(const ChunkMask&) const = default;
+};
+
+using UtteranceId = int;  // an open utterance of a CtcState
+
+// The memory of utterances on their way through a CTC model: features in, log-probabilities out, piece
+// by piece; then scores of hypotheses by its attention decoders (SequenceScorer, Item::utterance is the
+// UtteranceId). What an utterance gives is the same bits whatever its pieces and its neighbours are.
+// Not thread-safe.
+class CtcState : public decode::SequenceScorer {
+ public:
+  // `whole`: all of its frames are computed in one step after finish(), which costs less memory; with a
+  // chunk mask the result is that of a stream. A mask of chunk size 0 is always whole.
+  virtual UtteranceId open(const ChunkMask& mask, bool whole) = 0;
+  virtual void close(UtteranceId utterance) = 0;
+
+  // Feature frames [n, input_dim] of front_end(), n >= 0.
+  virtual void accept(UtteranceId utterance, std::span<const float> features) = 0;
+  // There are no more.
+  virtual void finish(UtteranceId utterance) = 0;
+  // Whether step() would compute something for it.
+  virtual bool ready(UtteranceId utterance) const = 0;
+  // Advances each of the utterances, all ready, by a chunk (or wholly), in one pass.
+  virtual void step(std::span<const UtteranceId> utterances) = 0;
+
+  // Log-probabilities of the frames of the utterance's last step, until the next step().
+  virtual decode::CtcScores scores(UtteranceId utterance) const = 0;
+  // Encoder frames computed so far.
+  virtual std::int64_t frames(UtteranceId utterance) const = 0;
+  // The encoder's output so far, [frames, D]; for tests.
+  virtual std::span<const float> encoder_output(UtteranceId utterance) const = 0;
+  // What was not finite since the last call of this function, if anything; `row` is the UtteranceId.
+  virtual std::optional<Fault> take_fault() = 0;
+
+  // The left-to-right decoder as a step scorer for one utterance whose frames are all computed, with room
+  // for `rows` hypotheses of `tokens` tokens. Null: the model has no decoder. The state must outlive it.
+  virtual std::unique_ptr<decode::StepScorer> open_decoder(UtteranceId utterance, int rows, int tokens) = 0;
+
+  // Resident memory of an utterance: caches of keys and values, and all else.
+  struct Memory {
+    std::size_t caches = 0;
+    std::size_t other = 0;
+  };
+  virtual Memory memory(UtteranceId utterance) const = 0;
+};
+
+// Ids and figures that a CTC model with attention decoders is decoded with.
+struct CtcTokens {
+  TokenId blank = 0, sos = 0, eos = 0;
+};
+
+// An encoder with a CTC head, offline or streaming, and perhaps attention decoders over it (U2, U2++).
+class CtcModel : public SpeechModel {
+ public:
+  virtual const FbankOptions& front_end() const = 0;
+  virtual const CtcTokens& tokens() const = 0;
+  virtual int vocabulary() const = 0;
+  // Feature frames from one encoder frame to the next, and those that the first one reads after its own.
+  virtual int subsampling_rate() const = 0;
+  virtual int right_context() const = 0;
+  virtual bool has_decoder() const = 0;
+  virtual bool has_right_to_left() const = 0;
+  virtual double reverse_weight() const = 0;  // as trained
+  // Nothing, or why the model can not be cut into chunks.
+  virtual std::string streaming_refusal() const = 0;
+  virtual Result<std::unique_ptr<CtcState>> new_state(ExecContext context) const = 0;
 };
 
 }  // namespace oasr::models

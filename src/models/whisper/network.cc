@@ -5,17 +5,6 @@
 namespace oasr::models::whisper {
 namespace {
 
-// Drops the pages of the checkpoint's files after every few megabytes that were packed.
-std::function<void(std::size_t)> release_now_and_then(const StateDict& tensors) {
-  constexpr std::size_t kEvery = std::size_t{8} << 20;
-  return [&tensors, waiting = std::size_t{0}](std::size_t bytes) mutable {
-    waiting += bytes;
-    if (waiting < kEvery) return;
-    waiting = 0;
-    tensors.release_pages();
-  };
-}
-
 // Numbers of a model of these dimensions, whatever a container adds to them (scales, zero biases, a
 // second copy of a tied head).
 std::int64_t parameter_count(const Config& config) {
@@ -39,7 +28,7 @@ Result<std::shared_ptr<const Network>> Network::load(const Config& config,
     error.where = checkpoint.path.string();
     return unexpected(std::move(error));
   }
-  parameters->on_consumed(release_now_and_then(checkpoint.tensors));
+  layers::release_as_consumed(*parameters, checkpoint.tensors);
   const bool repeats_head = config.tie_word_embeddings && parameters->has("proj_out.weight");
   auto encoder = TRY(Encoder::load(config, *parameters, options));
   auto decoder = TRY(Decoder::load(config, *parameters, options));

@@ -1,11 +1,12 @@
 #include "models/whisper/weight_table.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
 
 #include "models/whisper/layer_table.h"
-#include "quant/methods/registry.h"
 
 namespace oasr::models::whisper {
 namespace {
@@ -176,27 +177,8 @@ std::vector<ParameterSpec> plain_table(const Config& config, Spelling spelling) 
   return specs;
 }
 
-// The shape of a quantized layer's tensor.
-Shape slot_shape(const quant::StorageSlot& slot, const Shape& weight, std::int64_t columns) {
-  switch (slot.extent) {
-    case quant::StorageSlot::Extent::weight: return weight;
-    case quant::StorageSlot::Extent::rows: return {weight[0]};
-    case quant::StorageSlot::Extent::columns: return {columns};
-    case quant::StorageSlot::Extent::one: return {1};
-  }
-  CHECK(false, "a slot without an extent");
-}
-
-// The tensors of the layer at `path`, whose weight has the shape `weight` when it is quantized.
-void add_slots(std::vector<ParameterSpec>& specs, const std::string& path,
-               const quant::QuantizedLayer& layer, const Shape& weight, std::int64_t columns) {
-  for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
-    const std::string name = path + "." + std::string(slot.suffix);
-    specs.push_back({.name = name,
-                     .shape = slot_shape(slot, weight, columns),
-                     .stored = name,
-                     .format = slot.format});
-  }
+void append(std::vector<ParameterSpec>& specs, std::vector<ParameterSpec> more) {
+  std::ranges::move(more, std::back_inserter(specs));
 }
 
 std::vector<ParameterSpec> native_table(const Config& config,
@@ -214,7 +196,7 @@ std::vector<ParameterSpec> native_table(const Config& config,
     layer_of[path + ".weight"] = layer_of[path + ".bias"] = path;
     const Shape weight = {shape.out_features, shape.in_features};
     if (const auto* layer = scheme_of(path)) {
-      add_slots(specs, path, *layer, weight, shape.in_features);
+      append(specs, layers::slot_specs(path, *layer, weight, shape.in_features));
     } else {
       specs.push_back({.name = path + ".weight", .shape = weight, .stored = path + ".weight"});
     }
@@ -228,7 +210,7 @@ std::vector<ParameterSpec> native_table(const Config& config,
       // A convolution [C_out, C_in, 3], or an output head that is not tied.
       const Shape& plain = spec.shape;
       const Shape weight = plain.rank() == 3 ? Shape{plain[0], plain[2], plain[1]} : plain;
-      add_slots(specs, path, *layer, weight, plain[1]);
+      append(specs, layers::slot_specs(path, *layer, weight, plain[1]));
     } else {
       specs.push_back(std::move(spec));
     }

@@ -1,0 +1,156 @@
+#include "engine/aed_transcriber.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "decode/search.h"
+#include "engine/in_order.h"
+#include "engine/plan.h"
+#include "engine/recording.h"
+
+namespace oasr::engine {
+namespace {
+
+// A recording that is decoded now, with its audio.
+struct Active {
+  std::size_t index;
+  std::unique_ptr<AudioSource> owned;  // empty when the caller's
+  std::unique_ptr<Recording> recording;
+};
+
+}  // namespace
+
+struct AedTranscriber::Impl {
+  std::shared_ptr<const models::AedModel> model;
+  ExecContext context;
+  int batch_size = 1;
+  std::unique_ptr<models::AedState> state;
+  int rows = 0, windows = 0;  // of `state`
+  decode::Stepper stepper;
+
+  // The decoder state with room for `wanted_windows`, each with `rows_per_window` rows. It leaves
+  // the transcriber while it is used: after an internal error it is dropped with its open rows.
+  Result<std::unique_ptr<models::AedState>> take_state(int wanted_windows, int rows_per_window) {
+    const int wanted_rows = wanted_windows * rows_per_window;
+    if (state && windows >= wanted_windows && rows >= wanted_rows) return std::move(state);
+    state.reset();
+    windows = wanted_windows;
+    rows = wanted_rows;
+    return model->new_state(context, windows, rows);
+  }
+
+  // Decodes recordings together until `admit` gives none any more and all are over.
+  template <class Admit>
+  void run(models::AedState& decoder, std::size_t limit, const Callbacks& callbacks,
+           const Admit& admit, InOrder& results) {
+    std::vector<Active> active;
+    std::vector<decode::Search*> searches;
+    while (true) {
+      while (active.size() < limit && admit(decoder, active)) {
+      }
+      if (active.empty()) return;
+      const bool stop = callbacks.cancelled && callbacks.cancelled();
+      searches.clear();
+      for (Active& entry : active) {
+        stop ? entry.recording->fail(cancelled_error()) : entry.recording->advance();
+        if (entry.recording->over()) {
+          results.add(entry.index, entry.recording->take_result());
+          entry.recording.reset();
+        } else {
+          searches.push_back(entry.recording->search());
+        }
+      }
+      std::erase_if(active, [](const Active& entry) { return !entry.recording; });
+      stepper.step(decoder, searches);
+      fail_faulty(decoder, active);
+    }
+  }
+
+  // Ends the recordings whose rows were not finite in the last step; all, when the row is not known.
+  static void fail_faulty(models::AedState& decoder, std::vector<Active>& active) {
+    while (const auto fault = decoder.take_fault()) {
+      for (Active& entry : active) {
+        if (entry.recording->over() || (fault->row >= 0 && !entry.recording->owns(fault->row))) continue;
+        entry.recording->fail(fault_error(*fault));
+      }
+    }
+  }
+};
+
+AedTranscriber::AedTranscriber(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AedTranscriber::~AedTranscriber() = default;
+
+std::unique_ptr<Transcriber> AedTranscriber::create(std::shared_ptr<const models::AedModel> model,
+                                                    ExecContext context, int batch_size) {
+  auto impl = std::make_unique<Impl>();
+  impl->model = std::move(model);
+  impl->context = context;
+  impl->batch_size = batch_size;
+  return std::unique_ptr<Transcriber>(new AedTranscriber(std::move(impl)));
+}
+
+Result<Transcript> AedTranscriber::transcribe(AudioSource& audio, const TranscribeOptions& options,
+                                              const Callbacks& callbacks) {
+  const Plan plan = TRY(make_plan(options, *impl_->model));
+  auto decoder = TRY(impl_->take_state(1, plan.rows));
+  std::optional<Result<Transcript>> transcript;
+  const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
+  InOrder results(done);
+  bool admitted = false;
+  const auto admit = [&](models::AedState& state, std::vector<Active>& active) {
+    if (std::exchange(admitted, true)) return false;
+    active.push_back({0, nullptr, std::make_unique<Recording>(plan, audio, callbacks, state)});
+    return true;
+  };
+  impl_->run(*decoder, 1, callbacks, admit, results);
+  impl_->state = std::move(decoder);
+  return std::move(*transcript);
+}
+
+void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
+                                     const TranscribeOptions& options, const Callbacks& callbacks,
+                                     const Done& done) {
+  auto plan = make_plan(options, *impl_->model);
+  const auto limit = std::min(count, static_cast<std::size_t>(impl_->batch_size));
+  Result<std::unique_ptr<models::AedState>> decoder =
+      plan ? impl_->take_state(std::max(1, static_cast<int>(limit)), plan->rows)
+           : Result<std::unique_ptr<models::AedState>>(unexpected(plan.error()));
+  if (!decoder) {
+    for (std::size_t i = 0; i < count; ++i) done(i, unexpected(decoder.error()));
+    return;
+  }
+  double finished = 0;  // seconds of the recordings that are over
+  Callbacks each;
+  each.cancelled = callbacks.cancelled;
+  if (count == 1) each = callbacks;
+  const Done counted = [&](std::size_t index, Result<Transcript> result) {
+    if (result) finished += result->duration;
+    if (callbacks.progress && count > 1) callbacks.progress(finished, 0);
+    done(index, std::move(result));
+  };
+  InOrder results(counted);
+  std::size_t next = 0;
+  const auto admit = [&](models::AedState& state, std::vector<Active>& active) {
+    if (next == count) return false;
+    const std::size_t index = next++;
+    if (callbacks.cancelled && callbacks.cancelled()) {
+      results.add(index, unexpected(cancelled_error()));
+      return true;
+    }
+    auto audio = open(index);
+    if (!audio) {
+      results.add(index, unexpected(std::move(audio).error()));
+      return true;
+    }
+    active.push_back({index, std::move(*audio), nullptr});
+    Active& entry = active.back();
+    entry.recording = std::make_unique<Recording>(*plan, *entry.owned, each, state);
+    return true;
+  };
+  impl_->run(**decoder, limit, callbacks, admit, results);
+  impl_->state = std::move(*decoder);
+}
+
+}  // namespace oasr::engine

@@ -1,0 +1,246 @@
+#include "engine/ctc_transcriber.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "decode/attention_beam.h"
+#include "engine/ctc_recording.h"
+#include "engine/fault_error.h"
+#include "engine/in_order.h"
+
+namespace oasr::engine {
+namespace {
+
+// A recording that is decoded now, with its audio.
+struct Active {
+  std::size_t index = 0;
+  std::unique_ptr<AudioSource> owned;  // empty when the caller's
+  std::unique_ptr<CtcRecording> recording;
+};
+
+// An utterance on its way through one pass.
+struct InFlight {
+  CtcRecording* recording = nullptr;
+  models::UtteranceId id = 0;
+  std::vector<float> features;
+  std::optional<CtcSearch> search;
+  std::vector<float> log_probs;  // of all frames, for joint decoding
+  std::vector<CtcResult> results;
+};
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+struct CtcTranscriber::Impl {
+  std::shared_ptr<const models::CtcModel> model;
+  ExecContext context;
+  int batch_size = 1;
+  std::unique_ptr<models::CtcState> state;
+  StageTimes times;
+
+  // Takes recordings from `admit` until it gives none, and decodes an utterance of each at a time.
+  template <class Admit>
+  void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
+           InOrder& results) {
+    std::vector<Active> active;
+    std::vector<InFlight> pass;
+    while (true) {
+      while (active.size() < limit && admit(active)) {
+      }
+      if (active.empty()) return;
+      const bool stop = callbacks.cancelled && callbacks.cancelled();
+      pass.clear();
+      for (Active& entry : active) {
+        if (stop) entry.recording->fail(cancelled_error());
+        InFlight utterance;
+        bool more = false;
+        {
+          const Stopwatch watch(times.features);
+          more = entry.recording->next(utterance.features);
+        }
+        if (more) {
+          utterance.recording = entry.recording.get();
+          pass.push_back(std::move(utterance));
+        } else {
+          results.add(entry.index, entry.recording->take_result());
+          entry.recording.reset();
+        }
+      }
+      std::erase_if(active, [](const Active& entry) { return !entry.recording; });
+      if (!pass.empty()) decode_pass(plan, pass);
+    }
+  }
+
+  void decode_pass(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    encode(plan, pass);
+    fail_faulty(pass);
+    {
+      const Stopwatch watch(times.search);
+      const bool attention = plan.mode == CtcMode::attention || plan.mode == CtcMode::joint;
+      if (attention) {
+        for (InFlight& utterance : pass) search_by_attention(plan, utterance);
+      } else if (plan.mode != CtcMode::attention_rescoring) {
+        for (InFlight& utterance : pass) utterance.results = first_pass_results(utterance.search->hypotheses());
+      }
+    }
+    if (plan.mode == CtcMode::attention_rescoring) rescore(plan, pass);
+    fail_faulty(pass);
+    for (InFlight& utterance : pass) {
+      state->close(utterance.id);
+      if (utterance.recording != nullptr) utterance.recording->take(utterance.results);
+    }
+    times.utterances += static_cast<std::int64_t>(pass.size());
+  }
+
+  void encode(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    for (InFlight& utterance : pass) {
+      utterance.id = state->open(plan.mask, true);
+      state->accept(utterance.id, utterance.features);
+      state->finish(utterance.id);
+      utterance.search = CtcSearch::make(plan).value();  // the plan's options are checked
+    }
+    std::vector<models::UtteranceId> ids;
+    for (const InFlight& utterance : pass) ids.push_back(utterance.id);
+    {
+      const Stopwatch watch(times.encode);
+      state->step(ids);
+    }
+    const Stopwatch watch(times.search);
+    context.pool->parallel_for(static_cast<std::int64_t>(pass.size()), [&](std::int64_t i, int) {
+      InFlight& utterance = pass[static_cast<std::size_t>(i)];
+      const decode::CtcScores scores = state->scores(utterance.id);
+      if (plan.mode != CtcMode::attention && plan.mode != CtcMode::joint) utterance.search->accept(scores);
+      if (plan.mode == CtcMode::joint) utterance.log_probs.assign(scores.values.begin(), scores.values.end());
+    });
+    for (const InFlight& utterance : pass) times.frames += state->frames(utterance.id);
+  }
+
+  void rescore(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    const Stopwatch watch(times.rescore);
+    std::vector<std::vector<decode::CtcHypothesis>> hypotheses;
+    for (const InFlight& utterance : pass) hypotheses.push_back(utterance.search->hypotheses());
+    std::vector<decode::RescoringInput> inputs;
+    for (std::size_t i = 0; i < pass.size(); ++i) {
+      inputs.push_back({.utterance = pass[i].id, .hypotheses = hypotheses[i]});
+    }
+    const auto rescored = decode::rescore(
+        *state, inputs, {.ctc_weight = plan.ctc_weight, .reverse_weight = plan.reverse_weight});
+    for (std::size_t i = 0; i < pass.size(); ++i) pass[i].results = rescored_results(rescored.value()[i]);
+  }
+
+  // By the left-to-right decoder, alone or with CTC's prefix scores. Tokens have no times of their own:
+  // they share the utterance evenly.
+  void search_by_attention(const CtcPlan& plan, InFlight& utterance) {
+    const auto frames = static_cast<int>(state->frames(utterance.id));
+    const models::CtcTokens& ids = model->tokens();
+    const auto decoder = state->open_decoder(utterance.id, plan.beam_size, frames + 1);
+    decode::AttentionBeamOptions options{.beam_size = plan.beam_size, .max_new_tokens = frames};
+    if (plan.mode == CtcMode::joint) {
+      options.ctc = decode::CtcScores{.values = utterance.log_probs, .frames = frames,
+                                              .vocabulary = model->vocabulary(), .blank = ids.blank};
+      options.ctc_weight = plan.ctc_weight;
+    }
+    std::vector<decode::RowId> rows;
+    for (int row = 0; row < plan.beam_size; ++row) rows.push_back(row);
+    const std::vector<TokenId> prompt = {ids.sos};
+    const decode::LogitRules rules;
+    decode::AttentionBeam beam({.prompt = prompt, .eot = ids.eos}, options, rules, rows);
+    decode::Stepper().run(*decoder, beam);
+    for (const auto& found : beam.nbest()) {
+      CtcResult result{.tokens = {}, .score = found.score, .confidence = 0};
+      for (std::size_t i = 0; i < found.tokens.size(); ++i) {
+        const int frame = static_cast<int>(static_cast<std::size_t>(frames) * (i + 1) / (found.tokens.size() + 1));
+        result.tokens.push_back({.id = found.tokens[i], .frame = frame, .confidence = 0});
+      }
+      utterance.results.push_back(std::move(result));
+    }
+  }
+
+  // Ends the recordings whose utterances were not finite.
+  void fail_faulty(std::vector<InFlight>& pass) {
+    while (const auto fault = state->take_fault()) {
+      for (InFlight& utterance : pass) {
+        if (utterance.recording == nullptr || utterance.id != fault->row) continue;
+        utterance.recording->fail(fault_error(*fault));
+        utterance.recording = nullptr;
+      }
+    }
+  }
+};
+
+CtcTranscriber::CtcTranscriber(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CtcTranscriber::~CtcTranscriber() = default;
+
+Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<const models::CtcModel> model,
+                                                            ExecContext context, int batch_size) {
+  auto impl = std::make_unique<Impl>();
+  impl->state = TRY(model->new_state(context));
+  impl->model = std::move(model);
+  impl->context = context;
+  impl->batch_size = batch_size;
+  return std::unique_ptr<Transcriber>(new CtcTranscriber(std::move(impl)));
+}
+
+StageTimes CtcTranscriber::stage_times() const { return impl_->times; }
+
+Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const TranscribeOptions& options,
+                                              const Callbacks& callbacks) {
+  const CtcPlan plan = TRY(make_ctc_plan(options, *impl_->model));
+  std::optional<Result<Transcript>> transcript;
+  const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
+  InOrder results(done);
+  bool admitted = false;
+  const auto admit = [&](std::vector<Active>& active) {
+    if (std::exchange(admitted, true)) return false;
+    active.push_back({0, nullptr, std::make_unique<CtcRecording>(plan, audio, callbacks)});
+    return true;
+  };
+  impl_->run(plan, 1, callbacks, admit, results);
+  return std::move(*transcript);
+}
+
+void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
+                                     const Callbacks& callbacks, const Done& done) {
+  const auto plan = make_ctc_plan(options, *impl_->model);
+  if (!plan) {
+    for (std::size_t i = 0; i < count; ++i) done(i, unexpected(plan.error()));
+    return;
+  }
+  double finished = 0;  // seconds of the recordings that are over
+  const Callbacks each = count == 1 ? callbacks : Callbacks{.progress = {}, .segment = {}, .cancelled = callbacks.cancelled};
+  const Done counted = [&](std::size_t index, Result<Transcript> result) {
+    if (result) finished += result->duration;
+    if (callbacks.progress && count > 1) callbacks.progress(finished, 0);
+    done(index, std::move(result));
+  };
+  InOrder results(counted);
+  std::size_t next = 0;
+  const auto admit = [&](std::vector<Active>& active) {
+    if (next == count) return false;
+    const std::size_t index = next++;
+    const bool stop = callbacks.cancelled && callbacks.cancelled();
+    auto audio = stop ? Result<std::unique_ptr<AudioSource>>(unexpected(cancelled_error())) : open(index);
+    if (!audio) {
+      results.add(index, unexpected(std::move(audio).error()));
+      return true;
+    }
+    active.push_back({index, std::move(*audio), nullptr});
+    active.back().recording = std::make_unique<CtcRecording>(*plan, *active.back().owned, each);
+    return true;
+  };
+  impl_->run(*plan, static_cast<std::size_t>(impl_->batch_size), callbacks, admit, results);
+}
+
+}  // namespace oasr::engine

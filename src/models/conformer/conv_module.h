@@ -1,0 +1,47 @@
+// The Conformer's convolution module: pointwise, gate, depthwise over time, norm, swish, pointwise.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/depthwise_conv1d/op.h"
+#include "layers/layer_list.h"
+#include "models/conformer/config.h"
+
+namespace oasr::models::conformer {
+
+class ConvModule {
+ public:
+  static Result<ConvModule> load(const Config& config, const std::string& path,
+                                 const layers::Parameters& parameters, const layers::WeightOptions& options);
+
+  std::int64_t taps() const { return depthwise_.taps(); }
+
+  // gated [M, D] = glu(pointwise_conv1(x)), x and gated [M, D]; wide [M, 2 · D] is scratch.
+  void gate(ExecContext& context, const quant::Activation& x, Matrix wide, Matrix gated) const;
+  // What the gate gives for a frame of zeros, [D]: a causal model pads its input with those.
+  void gate_of_zeros(ExecContext& context, std::span<float> gated) const;
+  // y [frames, D] from padded [frames + taps - 1, D]: depthwise, norm and activation.
+  void depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const;
+  // x += pointwise_conv2(y).
+  void add(ExecContext& context, const quant::Activation& y, Matrix x) const;
+
+  void list(layers::LayerList& layers);
+
+ private:
+  ConvModule(std::string path, layers::Linear pointwise_conv1, layers::Linear pointwise_conv2)
+      : path_(std::move(path)),
+        pointwise_conv1_(std::move(pointwise_conv1)),
+        pointwise_conv2_(std::move(pointwise_conv2)) {}
+
+  std::string path_;
+  layers::Linear pointwise_conv1_, pointwise_conv2_;
+  kernels::DepthwiseWeight depthwise_;
+  std::vector<float> depthwise_values_;  // [C, 1, k] as stored, for saving
+  std::vector<float> bias_;              // [C]
+  std::optional<layers::LayerNorm> norm_;  // nothing: batch norm, folded into the depthwise convolution
+  kernels::Activation activation_ = kernels::Activation::swish;
+};
+
+}  // namespace oasr::models::conformer

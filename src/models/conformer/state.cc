@@ -1,0 +1,232 @@
+#include "models/conformer/state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "decode/scores.h"
+#include "models/conformer/step_decoder.h"
+
+namespace oasr::models::conformer {
+namespace {
+
+void grow(layers::Buffer& buffer, std::int64_t floats) {
+  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
+}
+
+// x -= log Σ exp x, row by row.
+void log_softmax(ExecContext& context, Matrix x) {
+  context.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
+    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
+    const float total = decode::log_sum_exp(values);
+    for (float& value : values) value -= total;
+  });
+}
+
+bool all_finite(std::span<const float> values) {
+  float sum = 0;  // NaN and infinity stay
+  for (const float value : values) sum += value * 0.0f;
+  return sum == 0.0f;
+}
+
+}  // namespace
+
+State::State(std::shared_ptr<const Network> network, ExecContext context)
+    : network_(std::move(network)),
+      context_(context),
+      watch_(context.observer),
+      positions_(network_->encoder.make_positions()) {
+  context_.observer = &watch_;
+  network_->layers.reserve(context_);
+}
+
+UtteranceId State::open(const ChunkMask& mask, bool whole) {
+  auto utterance = std::make_unique<Utterance>(network_->config, mask, whole || mask.chunk_size <= 0);
+  const auto free = std::ranges::find_if(utterances_, [](const auto& slot) { return slot == nullptr; });
+  if (free != utterances_.end()) {
+    *free = std::move(utterance);
+    return static_cast<UtteranceId>(free - utterances_.begin());
+  }
+  utterances_.push_back(std::move(utterance));
+  return static_cast<UtteranceId>(utterances_.size()) - 1;
+}
+
+void State::close(UtteranceId utterance) { utterances_[static_cast<std::size_t>(utterance)].reset(); }
+
+void State::accept(UtteranceId id, std::span<const float> features) {
+  Utterance& utterance = at(id);
+  CHECK(!utterance.finished, "features after the end of the utterance");
+  CHECK(features.size() % static_cast<std::size_t>(network_->config.input_dim) == 0, "whole frames of features");
+  utterance.features.insert(utterance.features.end(), features.begin(), features.end());
+}
+
+void State::finish(UtteranceId utterance) { at(utterance).finished = true; }
+
+std::int64_t State::feature_frames(const Utterance& utterance) const {
+  return static_cast<std::int64_t>(utterance.features.size()) / network_->config.input_dim;
+}
+
+// Encoder frames that the next step computes: up to the end of a chunk, all that are left of a finished
+// utterance; 0: more features are needed first.
+std::int64_t State::rows_of_step(const Utterance& utterance) const {
+  const std::int64_t possible = network_->config.encoder_frames(feature_frames(utterance));
+  if (utterance.whole) return utterance.finished && utterance.cache.frames() == 0 ? possible : 0;
+  const std::int64_t chunk = utterance.cache.mask().chunk_size;
+  return possible >= chunk || utterance.finished ? std::min(possible, chunk) : 0;
+}
+
+bool State::ready(UtteranceId utterance) const { return rows_of_step(at(utterance)) > 0; }
+
+void State::embed(Utterance& utterance, Matrix x) {
+  const std::int64_t dim = network_->config.input_dim, rate = network_->config.subsampling_rate();
+  const std::int64_t needed = (x.rows - 1) * rate + network_->config.right_context() + 1;
+  network_->embed.forward(context_, ConstMatrix{utterance.features.data(), needed, dim, dim}, x, embed_buffers_);
+  utterance.features.erase(utterance.features.begin(), utterance.features.begin() + x.rows * rate * dim);
+}
+
+// Output and log-probabilities of one utterance's new frames.
+void State::keep(UtteranceId id, ConstMatrix output) {
+  Utterance& utterance = at(id);
+  for (std::int64_t t = 0; t < output.rows; ++t) {
+    utterance.output.insert(utterance.output.end(), output.row(t), output.row(t) + output.columns);
+  }
+}
+
+void State::step(std::span<const UtteranceId> utterances) {
+  const std::int64_t d = network_->config.encoder.output_size, vocabulary = network_->config.output_dim;
+  std::int64_t rows = 0;
+  pieces_.clear();
+  for (const UtteranceId id : utterances) {
+    pieces_.push_back({.cache = &at(id).cache, .rows = rows_of_step(at(id))});
+    CHECK(pieces_.back().rows > 0, "utterances that are ready");
+    rows += pieces_.back().rows;
+  }
+  grow(x_, rows * d);
+  grow(log_probs_, rows * vocabulary);
+  const Matrix x = x_.matrix(rows, d);
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    embed(at(utterances[i]), x.row_range(row, pieces_[i].rows));
+    row += pieces_[i].rows;
+  }
+  const Matrix output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
+  const Matrix log_probs = log_probs_.matrix(rows, vocabulary);
+  network_->ctc_lo.forward(context_, output, log_probs);
+  log_softmax(context_, log_probs);
+  row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    const std::int64_t count = pieces_[i].rows;
+    keep(utterances[i], output.row_range(row, count));
+    at(utterances[i]).log_probs.assign(log_probs.row(row), log_probs.row(row) + count * vocabulary);
+    row += count;
+  }
+  note_faults(utterances);
+}
+
+// A layer that met NaN names itself; whose it was shows in the log-probabilities, unless int8 made
+// zeros of it: then it may be anybody's.
+void State::note_faults(std::span<const UtteranceId> utterances) {
+  const std::string layer = watch_.take();
+  const auto note = [&](UtteranceId id) {
+    faults_.push_back({.layer = layer.empty() ? "ctc.ctc_lo" : layer, .row = id});
+  };
+  const std::size_t before = faults_.size();
+  for (const UtteranceId id : utterances) {
+    if (!all_finite(at(id).log_probs)) note(id);
+  }
+  if (faults_.size() == before && !layer.empty()) std::ranges::for_each(utterances, note);
+}
+
+decode::CtcScores State::scores(UtteranceId utterance) const {
+  const std::vector<float>& values = at(utterance).log_probs;
+  return {.values = values,
+          .frames = static_cast<int>(values.size() / static_cast<std::size_t>(network_->config.output_dim)),
+          .vocabulary = network_->config.output_dim,
+          .blank = network_->config.blank};
+}
+
+std::int64_t State::frames(UtteranceId utterance) const { return at(utterance).cache.frames(); }
+
+std::span<const float> State::encoder_output(UtteranceId utterance) const { return at(utterance).output; }
+
+std::optional<Fault> State::take_fault() {
+  if (faults_.empty()) return {};
+  Fault fault = std::move(faults_.back());
+  faults_.pop_back();
+  return fault;
+}
+
+std::unique_ptr<decode::StepScorer> State::open_decoder(UtteranceId id, int rows, int tokens) {
+  if (!network_->left) return nullptr;
+  const auto d = std::int64_t{network_->config.encoder.output_size};
+  const Utterance& utterance = at(id);
+  return std::make_unique<StepDecoder>(*network_, context_,
+                                       ConstMatrix{utterance.output.data(), utterance.cache.frames(), d, d}, rows,
+                                       tokens);
+}
+
+CtcState::Memory State::memory(UtteranceId id) const {
+  const Utterance& utterance = at(id);
+  return {.caches = utterance.cache.bytes(),
+          .other = (utterance.features.capacity() + utterance.output.capacity() + utterance.log_probs.capacity()) *
+                   sizeof(float)};
+}
+
+void State::score(std::span<const Item> items) {
+  CHECK(network_->left.has_value(), "a model with a decoder");
+  score_direction(*network_->left, items, true);
+  if (network_->right) score_direction(*network_->right, items, false);
+}
+
+// One pass over all hypotheses of an utterance after the other: sos and the tokens in, log-probabilities
+// of the tokens and eos out.
+void State::score_direction(const Decoder& decoder, std::span<const Item> items, bool left) {
+  const Config& config = network_->config;
+  const std::int64_t d = config.encoder.output_size;
+  std::map<int, std::vector<const Item*>> by_utterance;
+  for (const Item& item : items) {
+    if (left || !item.right.empty()) by_utterance[item.utterance].push_back(&item);
+  }
+  const int heads = config.decoder->attention_heads, head_dim = static_cast<int>(d) / heads;
+  for (const auto& [id, wanted] : by_utterance) {
+    const Utterance& utterance = at(id);
+    CHECK(utterance.cache.frames() > 0, "an utterance with frames");
+    std::vector<std::vector<TokenId>> inputs;
+    std::size_t longest = 0;
+    for (const Item* item : wanted) {
+      std::vector<TokenId> tokens = {config.sos};
+      tokens.insert(tokens.end(), item->tokens.begin(), item->tokens.end());
+      if (!left) std::reverse(tokens.begin() + 1, tokens.end());
+      longest = std::max(longest, tokens.size());
+      inputs.push_back(std::move(tokens));
+    }
+    cache::KvPool cross({.slots = 1, .layers = decoder.blocks(), .heads = heads, .head_dim = head_dim,
+                         .capacity = utterance.cache.frames(), .storage = DType::f32});
+    cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
+                        .head_dim = head_dim, .capacity = static_cast<std::int64_t>(longest), .storage = DType::f32});
+    decoder.encode(context_, ConstMatrix{utterance.output.data(), utterance.cache.frames(), d, d}, 0, cross,
+                   decoder_buffers_);
+    std::vector<TokenPiece> pieces;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
+    }
+    const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
+    grow(log_probs_, hidden.rows * config.output_dim);
+    const Matrix log_probs = log_probs_.matrix(hidden.rows, config.output_dim);
+    decoder.logits(context_, hidden, log_probs);
+    log_softmax(context_, log_probs);
+    std::int64_t row = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Item& item = *wanted[i];
+      const std::span<float> out = left ? item.left : item.right;
+      const std::size_t n = item.tokens.size();
+      for (std::size_t t = 0; t < n; ++t) {
+        const std::size_t place = left ? t : n - 1 - t;  // the token that step t predicts
+        out[place] = log_probs.row(row++)[item.tokens[place]];
+      }
+      out[n] = log_probs.row(row++)[config.eos];
+    }
+  }
+}
+
+}  // namespace oasr::models::conformer

@@ -1,0 +1,85 @@
+// Open utterances of a Conformer: CtcState.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/conformer/network.h"
+#include "models/speech_model.h"
+
+namespace oasr::models::conformer {
+
+class State final : public CtcState {
+ public:
+  State(std::shared_ptr<const Network> network, ExecContext context);
+
+  UtteranceId open(const ChunkMask& mask, bool whole) override;
+  void close(UtteranceId utterance) override;
+  void accept(UtteranceId utterance, std::span<const float> features) override;
+  void finish(UtteranceId utterance) override;
+  bool ready(UtteranceId utterance) const override;
+  void step(std::span<const UtteranceId> utterances) override;
+  decode::CtcScores scores(UtteranceId utterance) const override;
+  std::int64_t frames(UtteranceId utterance) const override;
+  std::span<const float> encoder_output(UtteranceId utterance) const override;
+  std::optional<Fault> take_fault() override;
+  std::unique_ptr<decode::StepScorer> open_decoder(UtteranceId utterance, int rows, int tokens) override;
+  Memory memory(UtteranceId utterance) const override;
+
+  bool has_right_to_left() const override { return network_->right.has_value(); }
+  void score(std::span<const Item> items) override;
+
+ private:
+  struct Utterance {
+    Utterance(const Config& config, const ChunkMask& mask, bool whole)
+        : cache(config, mask, whole), whole(whole) {}
+
+    EncoderCache cache;
+    bool whole;
+    bool finished = false;
+    std::vector<float> features;    // [n, input_dim], from feature frame rate · cache.frames() on
+    std::vector<float> output;      // [frames, D]
+    std::vector<float> log_probs;   // [frames of the last step, V]
+  };
+
+  // Notes what layers report as not finite.
+  class Watch final : public RunObserver {
+   public:
+    explicit Watch(RunObserver* next) : next_(next) {}
+    bool wants_times() const override { return next_ != nullptr && next_->wants_times(); }
+    void layer_time(std::string_view layer, std::int64_t rows, double seconds) override {
+      if (next_ != nullptr) next_->layer_time(layer, rows, seconds);
+    }
+    void not_finite(std::string_view layer, std::int64_t) override {
+      if (layer_.empty()) layer_ = layer;
+    }
+    std::string take() { return std::exchange(layer_, {}); }
+
+   private:
+    RunObserver* next_;
+    std::string layer_;
+  };
+
+  Utterance& at(UtteranceId utterance) { return *utterances_[static_cast<std::size_t>(utterance)]; }
+  const Utterance& at(UtteranceId utterance) const { return *utterances_[static_cast<std::size_t>(utterance)]; }
+  std::int64_t feature_frames(const Utterance& utterance) const;
+  std::int64_t rows_of_step(const Utterance& utterance) const;
+  void embed(Utterance& utterance, Matrix x);
+  void keep(UtteranceId id, ConstMatrix output);
+  void note_faults(std::span<const UtteranceId> utterances);
+  void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
+
+  std::shared_ptr<const Network> network_;
+  ExecContext context_;
+  Watch watch_;
+  PositionTable positions_;
+  EncoderBuffers buffers_;
+  Subsampling::Buffers embed_buffers_;
+  layers::Buffer x_, log_probs_;
+  std::vector<Piece> pieces_;
+  DecoderBuffers decoder_buffers_;
+  std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free
+  std::vector<Fault> faults_;
+};
+
+}  // namespace oasr::models::conformer

@@ -1,0 +1,57 @@
+#include "models/conformer/step_decoder.h"
+
+#include <algorithm>
+
+namespace oasr::models::conformer {
+namespace {
+
+cache::KvPool::Geometry geometry(const Network& network, int slots, std::int64_t capacity) {
+  const int heads = network.config.decoder->attention_heads;
+  return {.slots = slots,
+          .layers = network.left->blocks(),
+          .heads = heads,
+          .head_dim = network.config.encoder.output_size / heads,
+          .capacity = capacity,
+          .storage = DType::f32};
+}
+
+}  // namespace
+
+StepDecoder::StepDecoder(const Network& network, ExecContext context, ConstMatrix encoder_output, int rows,
+                         int tokens)
+    : network_(network),
+      context_(context),
+      tokens_(tokens),
+      self_(geometry(network, rows, tokens)),
+      cross_(geometry(network, 1, encoder_output.rows)),
+      table_(rows) {
+  for (int row = 0; row < rows; ++row) table_.open(0);
+  network_.left->encode(context_, encoder_output, 0, cross_, buffers_);
+}
+
+void StepDecoder::score(std::span<const Input> inputs, std::span<float> logits) {
+  std::vector<TokenPiece> pieces;
+  for (const Input& input : inputs) {
+    pieces.push_back({.slot = table_.slot(input.row), .utterance = 0, .tokens = input.tokens});
+  }
+  const std::int64_t vocabulary = vocabulary_size();
+  const Matrix hidden = network_.left->forward(context_, pieces, self_, cross_, buffers_);
+  std::int64_t row = 0, at = 0;
+  for (const Input& input : inputs) {
+    const auto count = static_cast<std::int64_t>(input.tokens.size());
+    const auto write = [&](std::int64_t place) {
+      const Matrix out{logits.data() + at * vocabulary, 1, vocabulary, vocabulary};
+      network_.left->logits(context_, hidden.row_range(row + place, 1), out);
+      ++at;
+    };
+    if (input.probe >= 0) write(input.probe);
+    write(count - 1);
+    row += count;
+  }
+}
+
+void StepDecoder::reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) {
+  self_.copy(context_, table_.reorder(rows, parents));
+}
+
+}  // namespace oasr::models::conformer

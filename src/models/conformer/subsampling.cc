@@ -1,0 +1,120 @@
+#include "models/conformer/subsampling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/located.h"
+#include "features/cmvn.h"
+#include "models/conformer/layer_table.h"
+
+namespace oasr::models::conformer {
+namespace {
+
+// Encoder frames that are computed at a time: the first convolution's output stays in the cache.
+constexpr std::int64_t kBlockFrames = 32;
+
+void grow(layers::Buffer& buffer, std::int64_t floats) {
+  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
+}
+
+}  // namespace
+
+Status Subsampling::load_cmvn(const layers::Parameters& parameters, const Checkpoint& checkpoint) {
+  const char *mean = "encoder.global_cmvn.mean", *istd = "encoder.global_cmvn.istd";
+  if (parameters.has(mean) != parameters.has(istd)) {
+    return unexpected(ErrorCode::bad_checkpoint, "has only one of mean and istd of encoder.global_cmvn");
+  }
+  if (parameters.has(mean)) {
+    mean_ = TRY(layers::read_floats(parameters, mean));
+    istd_ = TRY(layers::read_floats(parameters, istd));
+    return {};
+  }
+  const auto document = checkpoint.documents.find("global_cmvn");
+  if (document == checkpoint.documents.end()) {
+    if (!config_.cmvn) return {};
+    return unexpected(ErrorCode::not_found, "train.yaml asks for global statistics, and there are none", {},
+                      "put the global_cmvn file of the training into the folder");
+  }
+  const Json json = TRY(parse_json(document->second, "global_cmvn"));
+  if (!json.contains("text") || !json["text"].is_string()) {
+    return unexpected(ErrorCode::bad_checkpoint, "global_cmvn has no text");
+  }
+  const auto text = json["text"].get<std::string>();
+  const auto first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string::npos && text[first] == '{';
+  Cmvn cmvn = TRY(is_json ? cmvn_from_json(text, "global_cmvn", config_.input_dim)
+                          : cmvn_from_kaldi(text, "global_cmvn", config_.input_dim));
+  mean_ = std::move(cmvn.mean);
+  istd_ = std::move(cmvn.istd);
+  return {};
+}
+
+Result<Subsampling> Subsampling::load(const Config& config, const layers::Parameters& parameters,
+                                      const layers::WeightOptions& options, const Checkpoint& checkpoint) {
+  auto out = TRY(layers::Linear::load(parameters, linear_spec(config, "encoder.embed.out.0"), options));
+  Subsampling subsampling(config, std::move(out));
+  TRY(located(subsampling.load_cmvn(parameters, checkpoint), checkpoint.path.string()));
+  for (std::size_t stage = 0; stage < config.encoder.subsampling.size(); ++stage) {
+    const auto& [kernel, stride] = config.encoder.subsampling[stage];
+    const kernels::ConvAxis axis{.taps = kernel, .stride = stride};
+    subsampling.convs_.push_back(TRY(layers::Conv2d::load(parameters,
+                                                          {.path = "encoder.embed.convs." + std::to_string(stage),
+                                                           .vertical = axis,
+                                                           .horizontal = axis,
+                                                           .activation = kernels::Activation::relu},
+                                                          options)));
+  }
+  return subsampling;
+}
+
+void Subsampling::forward(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const {
+  CHECK(y.rows == config_.encoder_frames(features.rows), "one row an encoder frame");
+  const std::int64_t rate = config_.subsampling_rate(), right = config_.right_context();
+  for (std::int64_t first = 0; first < y.rows; first += kBlockFrames) {
+    const std::int64_t count = std::min(kBlockFrames, y.rows - first);
+    block(context, features.row_range(first * rate, (count - 1) * rate + right + 1), y.row_range(first, count),
+          buffers);
+  }
+}
+
+void Subsampling::block(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const {
+  const std::int64_t bins = config_.input_dim, d = config_.encoder.output_size;
+  grow(buffers.features, features.rows * bins);
+  const Matrix normalised = buffers.features.matrix(features.rows, bins);
+  for (std::int64_t t = 0; t < features.rows; ++t) {
+    const float* from = features.row(t);
+    float* to = normalised.row(t);
+    for (std::int64_t i = 0; i < bins; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      to[i] = mean_.empty() ? from[i] : (from[i] - mean_[at]) * istd_[at];
+    }
+  }
+  buffers.stages.resize(convs_.size());
+  layers::ImageExtent extent{.batch = 1, .height = features.rows, .width = bins};
+  ConstMatrix x{normalised.data, features.rows * bins, 1, 1};
+  for (std::size_t stage = 0; stage < convs_.size(); ++stage) {
+    const layers::ImageExtent next = convs_[stage].outputs(extent);
+    grow(buffers.stages[stage], next.pixels() * d);
+    const Matrix out = buffers.stages[stage].matrix(next.pixels(), d);
+    convs_[stage].forward(context, extent, x, out);
+    extent = next;
+    x = out;
+  }
+  CHECK(extent.height == y.rows && extent.width == config_.subsampled_bins(), "the shape of the convolutions");
+  out_.forward(context, ConstMatrix{x.data, extent.height, extent.width * d, extent.width * d}, y);
+  const float scale = std::sqrt(static_cast<float>(d));
+  for (std::int64_t t = 0; t < y.rows; ++t) {
+    for (std::int64_t i = 0; i < d; ++i) y.row(t)[i] *= scale;
+  }
+}
+
+void Subsampling::list(layers::LayerList& layers) {
+  for (layers::Conv2d& conv : convs_) layers.image_convolutions.push_back(&conv);
+  layers.linears.push_back(&out_);
+  if (mean_.empty()) return;
+  layers.tables.push_back({.name = "encoder.global_cmvn.mean", .shape = {config_.input_dim}, .values = mean_});
+  layers.tables.push_back({.name = "encoder.global_cmvn.istd", .shape = {config_.input_dim}, .values = istd_});
+}
+
+}  // namespace oasr::models::conformer
