@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kFormat = "oasr";
 constexpr std::int64_t kFullPrecision = 1, kQuantized = 2;  // format versions
 constexpr const char* kQuantization = "quantization";       // a key, and a document of the reader
-constexpr std::array<std::string_view, 6> kTokenizerKinds = {
-    "none", "tokenizer_json", "vocab_merges", "ranks", "vocabulary", "units"};
+constexpr std::array<std::string_view, 7> kTokenizerKinds = {
+    "none", "tokenizer_json", "vocab_merges", "ranks", "vocabulary", "units", "sentencepiece"};
 
 Unexpected bad(std::string what) {
   return unexpected(ErrorCode::bad_checkpoint, std::move(what), {},

@@ -156,7 +156,7 @@ struct CtcTranscriber::Impl {
     for (int row = 0; row < plan.beam_size; ++row) rows.push_back(row);
     const std::vector<TokenId> prompt = {ids.sos};
     const decode::LogitRules rules;
-    decode::AttentionBeam beam({.prompt = prompt, .eot = ids.eos}, options, rules, rows);
+    decode::AttentionBeam beam({.prompt = prompt, .probe_index = {}, .eot = ids.eos}, options, rules, rows);
     decode::Stepper().run(*decoder, beam);
     for (const auto& found : beam.nbest()) {
       CtcResult result{.tokens = {}, .score = found.score, .confidence = 0};

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
+#include "text/piece_tokenizer.h"
 #include "text/pretokenizer.h"
 #include "text/vocabulary.h"
 
@@ -142,6 +143,9 @@ Result<std::optional<BpeEncoder::Merges>> resolve_merges(const Vocabulary& vocab
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(
     const TokenizerSource& source,
     std::span<const std::pair<std::string, TokenId>> special_tokens) {
+  if (source.kind == "units" || source.kind == "sentencepiece") {
+    return make_piece_tokenizer(source, special_tokens);
+  }
   Vocabulary vocabulary = TRY(read_source(source));
   for (const auto& [name, id] : special_tokens) TRY(vocabulary.add_special(id, name));
   if (vocabulary.tokens.empty()) return vocabulary.error("the tokenizer has no tokens");

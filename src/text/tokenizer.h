@@ -1,4 +1,5 @@
-// Text to token ids and back. Byte-level BPE serves every Whisper container.
+// Text to token ids and back: byte-level BPE of every Whisper container, tables of pieces of CTC
+// models.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,19 @@ namespace oasr {
 // checkpoint reader fills it, the text module builds from it.
 struct TokenizerSource {
   // "tokenizer_json", "vocab_merges", "ranks" (bytes in rank order, tiktoken, ggml),
-  // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet),
-  // "units" (WeNet: lines of a token and its id, with or without a SentencePiece model), "none"
+  // "vocabulary" (CTranslate2: tokens in id order in the printable byte alphabet), "units" (a
+  // symbol table, with a SentencePiece model for encoding if there is one), "sentencepiece" (ids
+  // are the model's), "none"
   std::string kind = "none";
   std::string tokenizer_json = {};  // file texts
   std::string vocab_json = {};
   std::string merges_txt = {};
-  std::string units_txt = {};
-  std::string sentencepiece_model = {};  // bytes of the protobuf; for text to units
   std::string added_tokens_json = {};    // of vocab_merges, and more tokens for tokenizer_json
   std::vector<std::string> tokens = {};  // ranks or vocabulary, by id
-  std::string pattern = {};  // the pre-tokenizer's where the source has none; empty: GPT-2's
-  std::string origin = {};   // "tokenizer.json", for reports
+  std::string pattern = {};    // the pre-tokenizer's where the source has none; empty: GPT-2's
+  std::string origin = {};     // "tokenizer.json", for reports
+  std::string units_txt = {};  // lines of a token and its id
+  std::string sentencepiece_model = {};  // the bytes of bpe.model
 };
 
 class Tokenizer {
@@ -41,6 +43,10 @@ class Tokenizer {
   // Ids of ordinary text: special tokens in the text are NOT recognised (they are spelled out).
   // Invalid UTF-8 is encoded byte by byte.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+
+  // Why encode() can not serve: a table of pieces does not say how text divides into them. It then
+  // gives nothing.
+  virtual Status can_encode() const { return {}; }
 
   // The bytes of the tokens, concatenated; special and timestamp tokens give nothing. The result
   // may end inside a UTF-8 character (see Utf8Stream). Ids out of range give nothing.
@@ -66,8 +72,14 @@ class Tokenizer {
 // source lacks (ranks have none, a tokenizer.json may lack the timestamps), or second names of
 // special tokens that it has ("<|nospeech|>" for "<|nocaptions|>"); giving a name to an ordinary
 // token is an error. Hostile sources cost memory in proportion to their size.
-// Not supported: tokenizers other than byte-level BPE. A normaliser NFC is taken as promised by
-// the caller: encode() does not normalise.
+// Byte-level BPE does not normalise: a normaliser NFC is taken as promised by the caller.
+//
+// Of "units": ▁ and <space> are a space, "<0xE4>" a byte, <blank>, <unk>, <sos/eos> and their kin
+// are special; so decode() begins with the space of the first word. encode() takes text in either
+// case if the table has letters (A to Z) of one; ideographs, kana and Hangul that are units stand
+// for themselves, and the SentencePiece model divides the rest; without a model, a table whose
+// units are all single characters encodes character by character, other tables not at all. What has
+// no unit is <unk>, or -1 if the table has none. `special_tokens` must be special in the table.
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(
     const TokenizerSource& source,
     std::span<const std::pair<std::string, TokenId>> special_tokens = {});

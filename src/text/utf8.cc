@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/characters.h"
+
 namespace oasr {
 namespace {
 
@@ -34,14 +36,6 @@ std::size_t append_valid(std::string_view bytes, std::string& out) {
     bytes.remove_prefix(front.size);
   }
   return 0;
-}
-
-// Python's str.isspace().
-bool is_space(char32_t point) {
-  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
-         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
-         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
-         point == 0x3000;
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "text/characters.h"
+
+#include <algorithm>
+#include <array>
+
+namespace oasr {
+namespace {
+
+struct Range {
+  char32_t first, last;
+};
+
+constexpr std::array kWithoutSpaces = {
+    Range{0x1100, 0x11FF},    // Hangul Jamo
+    Range{0x3005, 0x3007},    // iteration mark, closing mark, zero
+    Range{0x3040, 0x30FF},    // Hiragana, Katakana
+    Range{0x3130, 0x318F},    // Hangul Compatibility Jamo
+    Range{0x31F0, 0x31FF},    // Katakana Phonetic Extensions
+    Range{0x3400, 0x4DBF},    // Ideographs, extension A
+    Range{0x4E00, 0x9FFF},    // Ideographs
+    Range{0xA960, 0xA97F},    // Hangul Jamo Extended-A
+    Range{0xAC00, 0xD7FF},    // Hangul Syllables, Jamo Extended-B
+    Range{0xF900, 0xFAFF},    // Compatibility Ideographs
+    Range{0xFF66, 0xFFDC},    // half-width Katakana and Hangul
+    Range{0x20000, 0x323AF},  // Ideographs, extensions B to H and compatibility supplement
+};
+
+}  // namespace
+
+bool is_space(char32_t point) {
+  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
+         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
+         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
+         point == 0x3000;
+}
+
+bool is_written_without_spaces(char32_t point) {
+  const auto range =
+      std::lower_bound(kWithoutSpaces.begin(), kWithoutSpaces.end(), point,
+                       [](const Range& entry, char32_t wanted) { return entry.last < wanted; });
+  return range != kWithoutSpaces.end() && range->first <= point;
+}
+
+}  // namespace oasr

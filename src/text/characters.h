@@ -1,0 +1,14 @@
+// What a character is: white space, or of a script that writes no spaces between words.
+#pragma once
+
+namespace oasr {
+
+// Python's str.isspace().
+bool is_space(char32_t point);
+
+// Han, kana and Hangul, where a character is the unit of counting and timing: CJK Unified
+// Ideographs with their extensions and compatibility forms, Hiragana, Katakana (also half-width),
+// Hangul syllables and jamo.
+bool is_written_without_spaces(char32_t point);
+
+}  // namespace oasr
