@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/pull_command.h"
+#include "cli/streaming_run.h"
 #include "cli/transcribe_options.h"
 #include "cli/transcribe_run.h"
 #include "oasr/log.h"
@@ -27,8 +28,8 @@ Result<Job> plan_job(TranscribeArguments& arguments) {
   if (auto good = check_options(arguments.engine, arguments.options, arguments.audio); !good) {
     return unexpected(as_command_line(good.error()));
   }
-  if (arguments.formats.empty()) arguments.formats = {"txt"};
-  auto formats = parse_output_formats(arguments.formats);
+  if (arguments.formats.empty() && !arguments.streams) arguments.formats = {"txt"};
+  auto formats = parse_output_formats(arguments.formats.empty() ? std::vector<std::string>{"txt"} : arguments.formats);
   if (!formats) return unexpected(formats.error());
   auto inputs = collect_inputs({arguments.inputs, arguments.manifest, arguments.recursive});
   if (!inputs) return unexpected(inputs.error());
@@ -75,6 +76,13 @@ void show_messages(Terminal& terminal) {
 }
 
 void show_timings(const Timings& timings, Terminal& terminal) {
+  if (timings.utterances > 0) {
+    terminal.detail(fmt::format("load {:.2f} s; {} utterances: features {:.0f} ms, encoder {:.0f} ms, search {:.0f} ms, "
+                                "rescoring {:.0f} ms",
+                                timings.load_seconds, timings.utterances, 1e3 * timings.feature_seconds,
+                                1e3 * timings.encode_seconds, 1e3 * timings.search_seconds,
+                                1e3 * timings.rescore_seconds));
+  }
   if (timings.windows == 0) return;
   terminal.detail(fmt::format(
       "load {:.2f} s; encoder {:.0f} ms a window ({} windows); prompt {:.1f} ms ({}); decoder "
@@ -109,6 +117,11 @@ int run_transcribe(TranscribeArguments& arguments) {
   if (!path) return end_with(path.error(), terminal);
 
   show_messages(terminal);
+  if (arguments.streams) {
+    const int status = run_streaming(arguments, job->inputs.front(), *path, terminal);
+    set_message_handler({});
+    return status;
+  }
   auto config = arguments.engine;
   config.model = *path;
   auto recognizer = Recognizer::load(config);

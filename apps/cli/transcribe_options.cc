@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
 
 #include "cli/model_options.h"
 #include "oasr/models.h"
@@ -17,6 +18,8 @@ constexpr const char* kText = "Language and text";
 constexpr const char* kSearch = "Search";
 constexpr const char* kTimes = "Times";
 constexpr const char* kSilence = "Silence and voice activity";
+constexpr const char* kCtc = "CTC models (WeNet)";
+constexpr const char* kStreaming = "Streaming (CTC models)";
 
 constexpr double kSmallestIncrement = 0.01;  // of the temperature: at most 100 tries of a window
 
@@ -136,17 +139,17 @@ void add_text(CLI::App& command, TranscribeArguments& a) {
 
 void add_search(CLI::App& command, TranscribeArguments& a) {
   auto& o = a.options;
-  const auto width = [](int& target, const char* name) {
+  const auto width = [](auto& target, const char* name) {
     return [&target, name](const std::string& text) {
-      if (is_none(text)) {
-        target = 1;
-      } else if (!CLI::detail::lexical_cast(text, target) || target < 1) {
+      int value = 1;
+      if (!is_none(text) && (!CLI::detail::lexical_cast(text, value) || value < 1)) {
         throw CLI::ValidationError(name, "'" + text + "' is not a number from 1");
       }
+      target = value;
     };
   };
   command.add_option_function<std::string>("--beam-size", width(o.beam_size, "--beam-size"),
-                                           "Beams at temperature 0; 1: greedy [1]")
+                                           "Beams (of Whisper at temperature 0); 1: greedy [Whisper 1, CTC models 10]")
       ->type_name("INT")->group(kSearch);
   command.add_option_function<std::string>("--best-of", width(o.best_of, "--best-of"),
                                            "Samples at temperatures above 0 [5]")
@@ -234,6 +237,86 @@ void add_silence(CLI::App& command, TranscribeArguments& a) {
                       kSilence);
 }
 
+// "TEXT" or "TEXT:WEIGHT".
+Hotword hotword(const std::string& text) {
+  Hotword word{.text = text};
+  const auto colon = text.rfind(':');
+  double weight = 0;
+  if (colon != std::string::npos && CLI::detail::lexical_cast(text.substr(colon + 1), weight)) {
+    word = {.text = text.substr(0, colon), .weight = weight};
+  }
+  return word;
+}
+
+void add_ctc(CLI::App& command, TranscribeArguments& a) {
+  auto& o = a.options.ctc;
+  command.add_option("--decode", o.decode,
+                     "ctc_greedy_search, ctc_prefix_beam_search, attention_rescoring, attention, joint "
+                     "[attention_rescoring]")
+      ->type_name("MODE")->group(kCtc);
+  command.add_option("--chunk-size", o.chunk_size,
+                     "Encoder frames that are seen together; 0: the whole utterance [0; 16 with --streaming]")
+      ->type_name("INT")->group(kCtc);
+  command.add_option("--num-left-chunks", o.num_left_chunks, "Chunks before its own that a frame sees; -1: all")
+      ->capture_default_str()->group(kCtc);
+  command.add_option("--ctc-weight", o.ctc_weight, "Of CTC beside attention [rescoring 0.5, joint 0.3]")
+      ->type_name("NUMBER")->group(kCtc);
+  command.add_option("--reverse-weight", o.reverse_weight, "Of the right-to-left decoder [as trained]")
+      ->type_name("NUMBER")->group(kCtc);
+  command.add_option_function<std::vector<std::string>>(
+             "--hotword",
+             [&o](const std::vector<std::string>& words) {
+               for (const std::string& word : words) o.hotwords.push_back(hotword(word));
+             },
+             "A phrase to prefer, with a weight a token [3]; again for more")
+      ->type_name("TEXT[:WEIGHT]")->allow_extra_args(false)->group(kCtc)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--hotwords-file", a.hotwords_file, "Phrases, one a line, as for --hotword")
+      ->type_name("FILE")->group(kCtc);
+}
+
+void add_streaming(CLI::App& command, TranscribeArguments& a) {
+  auto& rules = a.streaming.endpoints;
+  command.add_flag("--streaming,!--no-streaming", a.streams,
+                   "Text while it is spoken: on a terminal redrawn, in a pipe a JSON event a line")
+      ->group(kStreaming);
+  command.add_flag("--partial-results,!--no-partial-results", a.streaming.partial_results,
+                   "Also the text of an utterance that goes on [on]")->group(kStreaming);
+  command.add_flag("--endpoints,!--no-endpoints", a.endpoints,
+                   "The rules below end utterances; else only the end of the audio does [on]")->group(kStreaming);
+  command.add_option("--rule1-min-trailing-silence", rules[0].trailing_silence,
+                     "Seconds of silence that end an utterance")->capture_default_str()->group(kStreaming);
+  command.add_option("--rule2-min-trailing-silence", rules[1].trailing_silence,
+                     "Seconds of silence after speech that end an utterance")->capture_default_str()->group(kStreaming);
+  command.add_option("--rule3-min-utterance-length", rules[2].utterance_length,
+                     "Seconds after which an utterance ends")->capture_default_str()->group(kStreaming);
+}
+
+// Options that a stream does not have.
+Status check_streaming(TranscribeArguments& a) {
+  const auto refuse = [](const char* option, const char* what) {
+    return unexpected(ErrorCode::invalid_argument, std::string("does not go with --streaming: ") + what, option);
+  };
+  if (!a.streams) return {};
+  if (!a.endpoints) a.streaming.endpoints.clear();
+  if (!a.output_dir.empty() || !a.output_file.empty()) return refuse("--output-dir", "a stream goes to standard output");
+  if (a.inputs.size() != 1 || !a.manifest.empty()) return refuse("inputs", "it takes one recording, or - for a pipe");
+  if (a.engine.batch_size != 1) return refuse("--batch-size", "there is one recording");
+  if (a.skip_existing || !a.shard.empty() || a.recursive) return refuse("--skip-existing, --shard, --recursive", "there is one recording");
+  return {};
+}
+
+Status read_hotwords(TranscribeArguments& a) {
+  if (a.hotwords_file.empty()) return {};
+  std::ifstream file(a.hotwords_file);
+  if (!file) return unexpected(ErrorCode::not_found, "can not be read", a.hotwords_file);
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) a.options.ctc.hotwords.push_back(hotword(line));
+  }
+  return {};
+}
+
 Unexpected contradicts(std::string what, std::string where) {
   return unexpected(ErrorCode::invalid_argument, std::move(what), std::move(where));
 }
@@ -241,7 +324,9 @@ Unexpected contradicts(std::string what, std::string where) {
 Status finish_temperatures(TranscribeArguments& a) {
   const double first = a.temperatures.empty() ? 0.0 : a.temperatures.front();
   if (!(first >= 0 && first <= 1)) return contradicts("must be from 0 to 1", "--temperature");
-  if (a.temperatures.size() > 1) {
+  if (a.temperatures.empty() && a.temperature_increment == 0.2) {
+    // As the library has them.
+  } else if (a.temperatures.size() > 1) {
     a.options.temperatures = a.temperatures;
   } else {
     a.options.temperatures = {first};
@@ -279,11 +364,15 @@ void add_transcribe_options(CLI::App& command, TranscribeArguments& arguments) {
   add_search(command, arguments);
   add_times(command, arguments);
   add_silence(command, arguments);
+  add_ctc(command, arguments);
+  add_streaming(command, arguments);
 }
 
 Status finish_options(TranscribeArguments& arguments) {
   if (arguments.translate) arguments.options.task = "translate";
   if (auto good = finish_temperatures(arguments); !good) return good;
+  if (auto good = read_hotwords(arguments); !good) return good;
+  if (auto good = check_streaming(arguments); !good) return good;
   if (arguments.options.hallucination_silence_threshold && !arguments.options.word_timestamps) {
     return contradicts("needs --word-timestamps", "--hallucination-silence-threshold");
   }

@@ -8,6 +8,7 @@
 #include "oasr/options.h"
 #include "oasr/recognizer.h"
 #include "oasr/result.h"
+#include "oasr/streaming.h"
 
 namespace CLI {
 class App;
@@ -34,6 +35,11 @@ struct TranscribeArguments {
   std::vector<double> temperatures;
   std::optional<double> temperature_increment = 0.2;
   double offset_ms = 0, duration_ms = 0;
+  std::string hotwords_file;
+
+  bool streams = false;  // --streaming
+  StreamingOptions streaming;
+  bool endpoints = true;
 };
 
 // Declares every option; the values land in `arguments`, which must outlive the parse.

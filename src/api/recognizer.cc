@@ -5,8 +5,8 @@
 #include "api/guard.h"
 #include "api/layer_profile.h"
 #include "api/load_options.h"
+#include "api/open_input.h"
 #include "api/timed_model.h"
-#include "audio/audio_source.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/transcriber.h"
@@ -14,20 +14,6 @@
 
 namespace oasr {
 namespace {
-
-Result<std::unique_ptr<AudioSource>> open_input(const AudioInput& input, int sample_rate,
-                                                const Callbacks& callbacks) {
-  AudioOptions options;
-  options.sample_rate = sample_rate;
-  options.cancelled = callbacks.cancelled;
-  options.channel = input.channel;
-  if (!input.raw_encoding.empty()) {
-    options.raw = RawFormat{input.raw_encoding, input.raw_sample_rate, input.raw_channels};
-  }
-  if (!input.path.empty()) return open_audio(input.path, options);
-  return audio_from_samples({input.samples.begin(), input.samples.end()}, input.sample_rate,
-                            options);
-}
 
 // "float32", "int8 (60 layers) and float32"
 std::string arithmetic(const load::QuantizationReport& report) {

@@ -1,6 +1,6 @@
 #include "engine/ctc_plan.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 #include "engine/validate.h"
@@ -108,6 +108,11 @@ Result<std::shared_ptr<const decode::ContextGraph>> make_context(const CtcOption
                                                                  const models::CtcModel& model) {
   std::shared_ptr<const decode::ContextGraph> graph;
   if (options.hotwords.empty()) return graph;
+  if (auto can = model.tokenizer().can_encode(); !can) {
+    Error error = std::move(can).error();
+    error.where = "hotwords";
+    return unexpected(std::move(error));
+  }
   std::vector<decode::ContextPhrase> phrases;
   const auto unknown = model.tokenizer().id_of("<unk>");
   for (const Hotword& word : options.hotwords) {

@@ -1,0 +1,93 @@
+// Streaming recognition with a CTC model: audio in as it comes, text out while it is spoken.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "oasr/options.h"
+#include "oasr/recognizer.h"
+#include "oasr/result.h"
+#include "oasr/transcript.h"
+
+namespace oasr {
+
+// A rule that ends an utterance, when all three hold; seconds.
+struct Endpoint {
+  bool must_contain_speech = false;  // something was recognised since the utterance began
+  double trailing_silence = 0;       // since the last token
+  double utterance_length = 0;
+};
+
+struct StreamingOptions {
+  // The first rule that fires ends an utterance: silence alone, silence after speech, length. None: an
+  // utterance ends with the audio.
+  std::vector<Endpoint> endpoints = {{false, 2.4, 0}, {true, 1.2, 0}, {false, 0, 20}};
+  bool partial_results = true;
+};
+
+struct StreamEvent {
+  enum class Kind {
+    partial,  // the text of the utterance so far
+    final,    // the utterance is over: its segment, after rescoring
+    done,     // the audio is over and decoded
+    failed,   // the session is over: `text` says why
+  };
+  Kind kind = Kind::partial;
+  int utterance = 0;            // counted from 0
+  std::string text;             // partial: all of the utterance so far
+  std::size_t stable = 0;       // partial: bytes of the text that will not change before rescoring
+  double time = 0;              // seconds of audio that are decoded
+  Segment segment;              // final
+  std::string endpoint;         // final: which rule ended it; empty: the end of the audio
+};
+
+// One recording or microphone, decoded while it comes. Samples in pieces of any size give the same events.
+// Not thread-safe.
+class StreamingRecognizer {
+ public:
+  // Errors: as Recognizer::load() and transcribe(), and unsupported for a model that can not be cut into
+  // chunks (Whisper; a Conformer whose convolutions look ahead).
+  static Result<StreamingRecognizer> load(const EngineConfig& config, const TranscribeOptions& options,
+                                          const StreamingOptions& streaming = {});
+  ~StreamingRecognizer();
+  StreamingRecognizer(StreamingRecognizer&&) noexcept;
+  StreamingRecognizer& operator=(StreamingRecognizer&&) noexcept;
+
+  using Session = int;
+  // A session whose samples are mono at `sample_rate`, Hz; any number may be open.
+  Result<Session> open(int sample_rate = 16000);
+  // Samples in [-1, 1]. Errors (invalid_argument): a session that is not open or is finished, samples that
+  // are not finite.
+  Status accept(Session session, std::span<const float> samples);
+  Status finish(Session session);
+  void close(Session session);
+
+  // Decodes what is complete, of all sessions together; false: more audio is needed first.
+  bool step();
+  std::vector<StreamEvent> take_events(Session session);
+
+  // Reads a recording or a pipe as it comes, to its end, and gives every event as soon as it is there. Errors:
+  // the audio's, `cancelled`, and that of a session that failed. Of the callbacks `cancelled` and `progress`
+  // are used.
+  Status transcribe(const AudioInput& audio, const std::function<void(const StreamEvent&)>& event,
+                    const Callbacks& callbacks = {});
+
+  // Bytes that a session holds: keys and values of attention, and all else.
+  std::pair<std::size_t, std::size_t> memory(Session session) const;
+  int sample_rate() const;  // of the model, Hz
+  double chunk_seconds() const;
+  // What is loaded and how it runs, as a JSON object.
+  std::string report() const;
+
+ private:
+  struct Impl;
+  explicit StreamingRecognizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace oasr

@@ -1,0 +1,141 @@
+#include "oasr/streaming.h"
+
+#include "api/guard.h"
+#include "api/load_options.h"
+#include "api/open_input.h"
+#include "base/json.h"
+#include "engine/streaming.h"
+#include "load/load.h"
+
+namespace oasr {
+
+struct StreamingRecognizer::Impl {
+  std::string name;
+  std::shared_ptr<const models::CtcModel> model;
+  load::QuantizationReport quantization;
+  std::unique_ptr<ThreadPool> pool;
+  ExecContext context;
+  double chunk_seconds = 0;
+  std::unique_ptr<engine::StreamingSessions> sessions;  // after the pool: they use it to the end
+
+  // Decodes what is complete and tells the events.
+  Status tell(Session session, const std::function<void(const StreamEvent&)>& event) {
+    while (sessions->ready()) {
+      sessions->step();
+      for (const StreamEvent& told : sessions->take_events(session)) {
+        if (told.kind == StreamEvent::Kind::failed) return unexpected(ErrorCode::bad_checkpoint, told.text);
+        event(told);
+      }
+    }
+    return {};
+  }
+
+  Status transcribe(const AudioInput& audio, const std::function<void(const StreamEvent&)>& event,
+                    const Callbacks& callbacks) {
+    const int rate = model->front_end().sample_rate;
+    const auto source = TRY(open_input(audio, rate, callbacks));
+    const Session session = TRY(sessions->open(rate));
+    const auto closed = std::unique_ptr<const Session, std::function<void(const Session*)>>(
+        &session, [this](const Session* open) { sessions->close(*open); });
+    // A tenth of a second at a time: what a microphone's program has written is decoded at once.
+    std::vector<float> samples(static_cast<std::size_t>(rate) / 10);
+    std::int64_t read = 0;
+    while (const std::size_t count = TRY(source->read(samples))) {
+      if (callbacks.cancelled && callbacks.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
+      TRY(sessions->accept(session, std::span(samples).first(count)));
+      TRY(tell(session, event));
+      read += static_cast<std::int64_t>(count);
+      if (callbacks.progress) {
+        callbacks.progress(static_cast<double>(read) / rate, source->info().declared_seconds.value_or(0));
+      }
+    }
+    TRY(sessions->finish(session));
+    TRY(tell(session, event));
+    if (!source->truncated()) return {};
+    return unexpected(ErrorCode::bad_audio, "the audio is damaged or ends early: " + *source->truncated(), {},
+                      "what was recognised until there stands above");
+  }
+};
+
+StreamingRecognizer::StreamingRecognizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StreamingRecognizer::~StreamingRecognizer() = default;
+StreamingRecognizer::StreamingRecognizer(StreamingRecognizer&&) noexcept = default;
+StreamingRecognizer& StreamingRecognizer::operator=(StreamingRecognizer&&) noexcept = default;
+
+Result<StreamingRecognizer> StreamingRecognizer::load(const EngineConfig& config, const TranscribeOptions& options,
+                                                      const StreamingOptions& streaming) {
+  return guarded([&]() -> Result<StreamingRecognizer> {
+    const auto how = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
+    const auto path = TRY(locate_model(config.model, config.download));
+    auto impl = std::make_unique<Impl>();
+    impl->name = config.model;
+    impl->context.isa = TRY(selected_isa());
+    impl->pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
+    impl->context.pool = impl->pool.get();
+    auto loaded = TRY(load::load_model(path, how, impl->context));
+    impl->model = std::dynamic_pointer_cast<const models::CtcModel>(loaded.model);
+    if (impl->model == nullptr) {
+      return unexpected(ErrorCode::unsupported,
+                        loaded.model->info().architecture + " decodes whole windows and can not be streamed", path,
+                        "use a model with a CTC head (a WeNet U2++), or leave --streaming out");
+    }
+    impl->quantization = std::move(loaded.report);
+    impl->sessions = TRY(engine::StreamingSessions::create(impl->model, options, streaming, impl->context));
+    impl->chunk_seconds = impl->sessions->chunk_seconds();
+    return StreamingRecognizer(std::move(impl));
+  });
+}
+
+Result<StreamingRecognizer::Session> StreamingRecognizer::open(int sample_rate) {
+  return guarded([&] { return impl_->sessions->open(sample_rate); });
+}
+
+Status StreamingRecognizer::accept(Session session, std::span<const float> samples) {
+  return guarded([&] { return impl_->sessions->accept(session, samples); });
+}
+
+Status StreamingRecognizer::finish(Session session) {
+  return guarded([&] { return impl_->sessions->finish(session); });
+}
+
+void StreamingRecognizer::close(Session session) { impl_->sessions->close(session); }
+
+bool StreamingRecognizer::step() {
+  if (!impl_->sessions->ready()) return false;
+  impl_->sessions->step();
+  return true;
+}
+
+std::vector<StreamEvent> StreamingRecognizer::take_events(Session session) {
+  return impl_->sessions->take_events(session);
+}
+
+Status StreamingRecognizer::transcribe(const AudioInput& audio, const std::function<void(const StreamEvent&)>& event,
+                                       const Callbacks& callbacks) {
+  return guarded([&] { return impl_->transcribe(audio, event, callbacks); });
+}
+
+std::pair<std::size_t, std::size_t> StreamingRecognizer::memory(Session session) const {
+  const models::CtcState::Memory memory = impl_->sessions->memory(session);
+  return {memory.caches, memory.other};
+}
+
+int StreamingRecognizer::sample_rate() const { return impl_->model->front_end().sample_rate; }
+double StreamingRecognizer::chunk_seconds() const { return impl_->chunk_seconds; }
+
+std::string StreamingRecognizer::report() const {
+  const auto& info = impl_->model->info();
+  OrderedJson json = {{"model", impl_->name},
+                      {"architecture", info.architecture},
+                      {"size", info.size_name},
+                      {"parameters", info.parameters},
+                      {"weights", dtype_name(info.weight_dtype)},
+                      {"schemes", impl_->quantization.schemes},
+                      {"isa", enum_name(isa_names(), impl_->context.isa)},
+                      {"threads", impl_->pool->threads()},
+                      {"chunk_seconds", impl_->chunk_seconds},
+                      {"notes", info.notes}};
+  return dump_json(json, 2) + "\n";
+}
+
+}  // namespace oasr
