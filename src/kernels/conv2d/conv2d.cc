@@ -7,9 +7,9 @@
 namespace oasr::kernels {
 namespace {
 
-// Rows that are gathered at once: the blocks that the lanes of linear() cut anyway, at most.
+// Rows that are gathered at once: the blocks that the lanes of linear() cut anyway, more where they are short.
 std::int64_t block_rows(std::int64_t k) {
-  constexpr std::int64_t kFloats = 98'304, kStep = 48, kMost = 96;
+  constexpr std::int64_t kFloats = 98'304, kStep = 48, kMost = 288;
   return std::clamp(kFloats / k / kStep * kStep, kStep, kMost);
 }
 

@@ -10,6 +10,7 @@ namespace oasr::kernels {
 
 template <class S>
 class LinearLaneOf {
+  using V = typename S::V;
   static constexpr std::int64_t kPanel = PackedWeight::kPanel;
   static constexpr int kVectors = static_cast<int>(kPanel) / S::kWidth;  // of a panel
   // Up to this many rows, weights are widened as they are loaded; above, once for all rows.
@@ -19,6 +20,9 @@ class LinearLaneOf {
   static constexpr std::int64_t kBlockK = 192;
   static constexpr std::int64_t kMostRows = 96, kFewestRows = 48;
   static constexpr std::int64_t kBlockFloats = 98'304;
+  // Up to this k the sums never leave the registers, if what follows them is simple: writing y is what takes
+  // the time (the stem of a subsampling convolution has k 9).
+  static constexpr std::int64_t kShallow = 32;
   static_assert(kMostRows % S::kMaxRows == 0 && kFewestRows % S::kMaxRows == 0);
 
  public:
@@ -38,6 +42,14 @@ class LinearLaneOf {
   template <class T>
   static void run_as(const LinearArgs& args, const T* weight, std::int64_t m0, std::int64_t m1,
                      std::int64_t p0, std::int64_t p1) {
+    if (args.weight->k() <= kShallow && args.residual == nullptr &&
+        (args.activation == Activation::none || args.activation == Activation::relu)) {
+      for (std::int64_t m = m0; m < m1; m += S::kMaxRows) {
+        const int rows = static_cast<int>(m1 - m < S::kMaxRows ? m1 - m : S::kMaxRows);
+        with_rows<S::kMaxRows>(rows, [&](auto r) { shallow<r.value>(args, weight, m, p0, p1); });
+      }
+      return;
+    }
     if (m1 - m0 <= kDirectRows) {
       for (std::int64_t m = m0; m < m1; m += S::kMaxRows) {
         const int rows = static_cast<int>(m1 - m < S::kMaxRows ? m1 - m : S::kMaxRows);
@@ -50,6 +62,34 @@ class LinearLaneOf {
     for (std::int64_t m = m0; m < m1; m += block) {
       const std::int64_t end = m1 - m < block ? m1 : m + block;
       for (std::int64_t p = p0; p < p1; ++p) blocked(args, weight, m, end, p);
+    }
+  }
+
+  // Few k: the epilogue is computed in the registers of the tile.
+  template <int kRows, class T>
+  static void shallow(const LinearArgs& args, const T* weight, std::int64_t m, std::int64_t p0, std::int64_t p1) {
+    const std::int64_t k = args.weight->k();
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * kPanel;
+      if (args.weight->n() - column < kPanel) {
+        direct_panels<kRows, 1>(args, weight, m, p);
+        continue;
+      }
+      for (int v = 0; v < kVectors; v += 2) {
+        Tile<S, kRows, 1, 2> tile;
+        tile.zero();
+        tile.multiply(args.x + m * args.ldx, args.ldx, weight + p * k * kPanel + v * S::kWidth, kPanel, 0, k);
+        if (args.bias != nullptr) {
+          const float* bias = args.bias + column + v * S::kWidth;
+          const V first = S::load(bias), second = S::load(bias + S::kWidth);
+          tile.map([&](V value, int at) { return S::add(value, at == 0 ? first : second); });
+        }
+        if (args.activation == Activation::relu) {
+          const V zero = S::set(0.0f);
+          tile.map([&](V value, int) { return S::max(zero, value); });
+        }
+        tile.store(args.y + m * args.ldy + column + v * S::kWidth, args.ldy);
+      }
     }
   }
 

@@ -69,6 +69,32 @@ TEST(LinearLanes, EqualTheReferenceOnRaggedShapes) {
   }
 }
 
+TEST(LinearLanes, EqualTheReferenceWhereSumsStayInRegisters) {
+  for (const std::int64_t m : {1, 5, 12, 13, 50}) {
+    for (const std::int64_t k : {1, 9, 32, 33}) {
+      for (const auto activation : {Activation::none, Activation::relu, Activation::swish}) {
+        for (const bool with_bias : {true, false}) {
+          for (const DType storage : kStorages) {
+            Case test(m, 69, k, storage, static_cast<unsigned>(m * k), true);
+            LinearArgs args = test.args();
+            args.residual = nullptr;
+            args.activation = activation;
+            if (!with_bias) args.bias = nullptr;
+            linear_reference(args);
+            const auto expected = test.y;
+            for (const LinearLane& lane : runnable(linear_lanes())) {
+              std::fill(test.y.begin(), test.y.end(), 77.0f);
+              lane.run(args, 0, m, 0, 2);
+              lane.run(args, 0, m, 2, 3);
+              EXPECT_EQ(first_difference(test.y, expected), -1) << lane.name << " m " << m << " k " << k;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(LinearLanes, EqualTheReferenceOnTheModelsShapes) {
   for (const auto& [m, n, k] : {std::tuple{50, 512, 512}, {3, 2048, 512}, {37, 384, 1536}, {5, 384, 384},
                                 {9, 512, 2048}, {1, 51865, 384}}) {

@@ -49,6 +49,16 @@ class Tile {
     }
   }
 
+  // at(·, v) = f(at(·, v), v)
+  template <class F>
+  [[gnu::always_inline]] void map(F f) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kAcross; ++v) at_[r][v] = f(at_[r][v], v);
+    }
+  }
+
   // at(r, ·) += x[r · ldx + k] · w(k, ·) for k = 0 … count - 1. Vector v of panel p of w(k) is at
   // w + p · panel_stride + k · k_stride + v · width. `ahead`, if given, is memory that is needed
   // next: a cache line of it is fetched with every k.
