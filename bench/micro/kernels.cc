@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -113,17 +114,27 @@ void norm_case(benchmark::State& state, const LayerNormLane& lane) {
           [&] { lane.run(args, 0, kRows); });
 }
 
+// `count` random floats at the start of a cache line, as layers have them.
+AlignedBuffer aligned_floats(std::int64_t count, unsigned seed) {
+  const auto values = random_floats(count, seed);
+  AlignedBuffer memory(values.size() * sizeof(float));
+  std::memcpy(memory.data(), values.data(), memory.size());
+  return memory;
+}
+
 void depthwise_case(benchmark::State& state, const DepthwiseConv1dLane& lane, std::int64_t frames, std::int64_t width,
                     std::int64_t taps) {
-  const auto x = random_floats((frames + taps - 1) * width, 1), bias = random_floats(width, 2);
+  const AlignedBuffer x = aligned_floats((frames + taps - 1) * width, 1), bias = aligned_floats(width, 2);
+  const auto w = random_floats(taps, 3);
   const auto weight = DepthwiseWeight::pack(width, taps, [&](std::int64_t, std::span<float> row) {
-    std::copy_n(x.begin(), row.size(), row.begin());
+    std::copy_n(w.begin(), row.size(), row.begin());
   });
-  std::vector<float> y(static_cast<std::size_t>(frames * width));
-  const DepthwiseConv1dArgs args{.x = x.data(), .ldx = width, .frames = frames, .weight = &weight,
-                                 .bias = bias.data(), .y = y.data(), .ldy = width};
+  AlignedBuffer y(static_cast<std::size_t>(frames * width) * sizeof(float));
+  const DepthwiseConv1dArgs args{.x = reinterpret_cast<const float*>(x.data()), .ldx = width, .frames = frames,
+                                 .weight = &weight, .bias = reinterpret_cast<const float*>(bias.data()),
+                                 .y = reinterpret_cast<float*>(y.data()), .ldy = width};
   measure(state, lane.isa, 2.0 * static_cast<double>(frames * width * taps),
-          static_cast<double>((x.size() + y.size()) * sizeof(float)), [&] { lane.run(args, 0, frames); });
+          static_cast<double>(x.size() + y.size()), [&] { lane.run(args, 0, frames); });
 }
 
 // A convolution of a Conformer's subsampling, 3x3 with stride 2, without padding.
