@@ -71,7 +71,8 @@ bool is_sound_map(std::string_view map) {
   if (map.size() <= sizeof size) return false;
   std::memcpy(&size, map.data(), sizeof size);
   map.remove_prefix(sizeof size);
-  if (size >= map.size() || size % sizeof(std::uint32_t) != 0 || map.back() != '\0') return false;
+  if (size == 0 || size % sizeof(std::uint32_t) != 0) return false;
+  if (size >= map.size() || map.back() != '\0') return false;
   std::vector<std::uint32_t> units(size / sizeof(std::uint32_t));
   std::memcpy(units.data(), map.data(), size);
   const std::size_t replacements = map.size() - size;
@@ -84,7 +85,7 @@ bool is_sound_map(std::string_view map) {
     const bool ends = (unit & 0x100U) != 0;
     if (ends && (units[base] & 0x7FFFFFFFU) >= replacements) return false;
   }
-  return !units.empty();
+  return true;
 }
 
 // The normaliser's and the denormaliser's maps (ModelProto fields 3 and 5, field 2 of either).
