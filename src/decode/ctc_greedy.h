@@ -32,8 +32,8 @@ class CtcGreedy {
 
   // Tokens are never taken back, but the newest one's confidence may still rise.
   int frames() const { return frames_; }
-  // Frames since the newest token's run, all blank; all frames if there is no token.
-  int trailing_blanks() const { return frames_ - run_end_; }
+  // Frames since the newest token's run; all frames if there is no token.
+  int trailing_frames() const { return frames_ - run_end_; }
 
   // For a new utterance, keeping buffers.
   void reset();

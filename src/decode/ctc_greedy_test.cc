@@ -59,16 +59,16 @@ TEST(CtcGreedy, ResultDoesNotDependOnThePieces) {
   for (int t = 0; t < rows.frames(); ++t) single.accept(rows.piece(t, t + 1));
   EXPECT_EQ(whole.result().tokens, single.result().tokens);
   EXPECT_EQ(whole.result().score, single.result().score);
-  EXPECT_EQ(whole.trailing_blanks(), single.trailing_blanks());
+  EXPECT_EQ(whole.trailing_frames(), single.trailing_frames());
   EXPECT_EQ(whole.frames(), 200);
 }
 
 TEST(CtcGreedy, CountsTheBlanksAtTheEnd) {
   CtcGreedy search;
   search.accept(rows_of({{.9, .1}, {.8, .2}}).all());
-  EXPECT_EQ(search.trailing_blanks(), 2);
+  EXPECT_EQ(search.trailing_frames(), 2);
   search.accept(rows_of({{.1, .9}, {.8, .2}, {.8, .2}, {.7, .3}}).all());
-  EXPECT_EQ(search.trailing_blanks(), 3);
+  EXPECT_EQ(search.trailing_frames(), 3);
 }
 
 }  // namespace

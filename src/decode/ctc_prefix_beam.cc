@@ -1,7 +1,6 @@
 #include "decode/ctc_prefix_beam.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -44,7 +43,6 @@ Result<CtcPrefixBeam> CtcPrefixBeam::make(const CtcBeamOptions& options) {
 
 CtcPrefixBeam::CtcPrefixBeam(const CtcBeamOptions& options) : options_(options) {
   options_.first_beam = std::min(options.first_beam, options.vocabulary);
-  log_blank_skip_ = options_.blank_skip ? std::log(*options_.blank_skip) : 1;
   const auto width = static_cast<std::size_t>(options_.second_beam);
   const auto tokens = static_cast<std::size_t>(options_.first_beam);
   beam_.reserve(width);
@@ -96,7 +94,7 @@ void CtcPrefixBeam::step(std::span<const float> row) {
 // The frame's tokens and their ranks.
 void CtcPrefixBeam::choose_tokens(std::span<const float> row) {
   const float blank = row[static_cast<std::size_t>(options_.blank)];
-  if (double{blank} > log_blank_skip_) {
+  if (options_.blank_skip && exp_of_negative(double{blank}) > *options_.blank_skip) {
     best_.assign(1, {options_.blank, blank});
   } else {
     top_k(row, options_.first_beam, best_);
@@ -320,6 +318,11 @@ std::vector<CtcHypothesis> CtcPrefixBeam::results() const {
 
 CtcHypothesis CtcPrefixBeam::best() const {
   return result(beam_.front(), beam_.front().context_score);
+}
+
+int CtcPrefixBeam::trailing_frames() const {
+  const NodeId newest = beam_.front().times();
+  return newest == kNoNode ? frame_ : frame_ - 1 - emissions_[newest].frame;
 }
 
 std::vector<TokenId> CtcPrefixBeam::stable_prefix() const {

@@ -63,6 +63,8 @@ class CtcPrefixBeam {
   std::vector<TokenId> stable_prefix() const;
 
   int frames() const { return frame_; }
+  // Frames since the best hypothesis' newest token's; all frames if it has none.
+  int trailing_frames() const;
   const CtcBeamOptions& options() const { return options_; }
 
   // For a new utterance, keeping buffers. Another context may be given to it.
@@ -115,7 +117,6 @@ class CtcPrefixBeam {
   CtcHypothesis result(const Hypothesis& hypothesis, double context_score) const;
 
   CtcBeamOptions options_;
-  double log_blank_skip_ = 0;  // > 0: off
   PrefixTree tree_;
   EmissionLists emissions_;
   std::vector<Hypothesis> beam_, next_;

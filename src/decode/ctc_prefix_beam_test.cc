@@ -240,6 +240,14 @@ TEST(CtcPrefixBeam, ConfidenceIsTheGreatestPosteriorOfTheTokensFramesAndTheNext)
   EXPECT_NEAR(best.tokens[1].confidence, .8, 1e-7);
 }
 
+TEST(CtcPrefixBeam, CountsTheFramesSinceTheNewestToken) {
+  CtcPrefixBeam search = search_of(beam_of(2, 4));
+  search.accept(rows_of({{.9, .1}, {.8, .2}}).all());
+  EXPECT_EQ(search.trailing_frames(), 2);
+  search.accept(rows_of({{.1, .9}, {.1, .9}, {.9, .1}, {.8, .2}, {.9, .1}}).all());
+  EXPECT_EQ(search.trailing_frames(), 3);
+}
+
 // Memory follows the number of tokens: once an utterance is through, another allocates nothing.
 TEST(CtcPrefixBeam, AllocatesNothingOnceItHasGrown) {
   const CtcRows rows = random_rows(8, 400, 50, 5, 3);

@@ -1,8 +1,8 @@
 #include "engine/ctc_plan.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "decode/context_phrases.h"
 #include "engine/validate.h"
 
 namespace oasr::engine {
@@ -103,28 +103,14 @@ Status check_beam(const TranscribeOptions& options, const CtcPlan& plan) {
   return {};
 }
 
-// Phrases as units. One that the units can not spell would never be found.
 Result<std::shared_ptr<const decode::ContextGraph>> make_context(const CtcOptions& options,
                                                                  const models::CtcModel& model) {
   std::shared_ptr<const decode::ContextGraph> graph;
   if (options.hotwords.empty()) return graph;
-  if (auto can = model.tokenizer().can_encode(); !can) {
-    Error error = std::move(can).error();
-    error.where = "hotwords";
-    return unexpected(std::move(error));
-  }
-  std::vector<decode::ContextPhrase> phrases;
-  const auto unknown = model.tokenizer().id_of("<unk>");
-  for (const Hotword& word : options.hotwords) {
-    decode::ContextPhrase phrase{.tokens = model.tokenizer().encode(word.text), .weight = word.weight};
-    const bool spelled = !phrase.tokens.empty() && (!unknown || std::ranges::find(phrase.tokens, *unknown) == phrase.tokens.end());
-    if (!spelled) {
-      return refuse("hotwords", "'" + word.text + "' can not be spelled with the model's units",
-                    "write it as the model writes, in the same case");
-    }
-    phrases.push_back(std::move(phrase));
-  }
-  return decode::ContextGraph::make(phrases, model.vocabulary(), model.tokens().blank);
+  std::vector<decode::TextPhrase> phrases;
+  for (const Hotword& word : options.hotwords) phrases.push_back({word.text, word.weight});
+  const auto encoded = TRY(decode::encode_phrases(model.tokenizer(), phrases));
+  return decode::ContextGraph::make(encoded, model.vocabulary(), model.tokens().blank);
 }
 
 }  // namespace
