@@ -140,6 +140,21 @@ TEST(JointDecoding, FindsTheBestOfAllTranscripts) {
   }
 }
 
+TEST(JointDecoding, CtcCanEndWhatAttentionHardlyWouldEnd) {
+  const CtcRows posteriors =
+      rows_of({{.05, .9, .01, .01, .01, .02}, {.95, .01, .01, .01, .01, .01}});
+  const auto endless = [](std::span<const TokenId>, std::span<float> out) {
+    std::fill(out.begin(), out.end(), 0.0f);
+    out[kEos] = -2;  // behind five others, of which a beam of 2 looks at three
+  };
+  AttentionBeamOptions options{.beam_size = 2, .max_new_tokens = 4};
+  options.ctc = posteriors.all();
+  options.ctc_weight = 0.8;
+  const auto found = decode(endless, 6, 5, options);
+  EXPECT_EQ(found.front().tokens, std::vector<TokenId>{1});
+  EXPECT_TRUE(found.front().ended);
+}
+
 TEST(JointDecoding, CtcRulesOutWhatTheAudioHasNoRoomFor) {
   const CtcRows posteriors = rows_of({{.1, .8, .1}, {.8, .1, .1}, {.1, .1, .8}});
   const auto babble = [](std::span<const TokenId>, std::span<float> out) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <string>
 
 #include "base/fs.h"
@@ -238,6 +238,16 @@ TEST(CtcPrefixBeam, ConfidenceIsTheGreatestPosteriorOfTheTokensFramesAndTheNext)
   EXPECT_EQ(frames(best), (std::vector<int>{2, 4}));
   EXPECT_NEAR(best.tokens[0].confidence, .8, 1e-7);  // float32 logs
   EXPECT_NEAR(best.tokens[1].confidence, .8, 1e-7);
+}
+
+TEST(CtcPrefixBeam, ConfidenceLooksOneFrameBeyondTheTokens) {
+  const auto results = decode(rows_of({{.3, .36, .34}, {.0, .45, .55}}), beam_of(3, 10));
+  const auto both = std::find_if(results.begin(), results.end(), [](const CtcHypothesis& found) {
+    return found.ids() == std::vector<TokenId>{1, 2};
+  });
+  ASSERT_NE(both, results.end());
+  EXPECT_NEAR(both->tokens[0].confidence, .45, 1e-7);  // float32 logs
+  EXPECT_NEAR(both->tokens[1].confidence, .55, 1e-7);
 }
 
 TEST(CtcPrefixBeam, CountsTheFramesSinceTheNewestToken) {
