@@ -45,7 +45,7 @@ std::size_t CtcSearch::stable_tokens() const {
   return beam_ ? beam_->stable_prefix().size() : greedy_.result().tokens.size();
 }
 
-int CtcSearch::trailing_frames() const { return greedy_.trailing_blanks(); }
+int CtcSearch::trailing_frames() const { return greedy_.trailing_frames(); }
 
 std::vector<CtcResult> first_pass_results(const std::vector<decode::CtcHypothesis>& hypotheses) {
   std::vector<CtcResult> results;

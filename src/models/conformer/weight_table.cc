@@ -243,6 +243,19 @@ Result<Weights> match_weights(const Config& config, const Checkpoint& checkpoint
   return weights;
 }
 
+std::vector<ParameterSpec> wenet_table(const Config& config) {
+  const Spelling spelling;
+  auto specs = Table(config, spelling, nullptr).make();
+  if (!config.encoder.batch_norm) return specs;
+  for (int block = 0; block < config.encoder.num_blocks; ++block) {  // folded by match_weights()
+    for (const char* name : {"weight", "bias", "running_mean", "running_var"}) {
+      const std::string stored = encoder_block(block) + ".conv_module.norm." + name;
+      specs.push_back({.name = stored, .shape = {config.encoder.output_size}, .stored = stored});
+    }
+  }
+  return specs;
+}
+
 std::int64_t parameter_count(const Config& config) {
   const Spelling spelling{.native = true};
   std::int64_t count = 0;

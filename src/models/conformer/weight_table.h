@@ -26,6 +26,9 @@ struct Weights {
 Result<Weights> match_weights(const Config& config, const Checkpoint& checkpoint,
                               const quant::QuantizationSpec* quantization);
 
+// The tensors that a WeNet checkpoint of these dimensions has, under its own names (`stored`).
+std::vector<layers::ParameterSpec> wenet_table(const Config& config);
+
 // Numbers of the model: weights and biases, statistics not counted.
 std::int64_t parameter_count(const Config& config);
 
