@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Microseconds of a frame in other decoders' CTC prefix beam search, on the posteriors that
+"""CPU microseconds of a frame in other decoders' CTC prefix beam search, on the posteriors that
 oasr_bench_ctc makes (bench/micro/ctc.cc).
 
     ctc_search.py [--vocabulary 500 5000] [--beam 10] [--wenet FOLDER]
@@ -73,9 +73,9 @@ def measure(call):
 
 
 def _timed(call):
-    begin = time.perf_counter()
+    begin = time.process_time()
     call()
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 def main():
