@@ -69,10 +69,13 @@ std::vector<CtcResult> rescored_results(const std::vector<decode::RescoredHypoth
 }
 
 std::string text_of(const CtcPlan& plan, std::span<const decode::CtcToken> tokens) {
-  std::string text = plan.model->tokenizer().decode(ids_of(tokens));
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+  // One space between words: units such as a lone word start spell more.
+  std::string text;
+  for (const char c : plan.model->tokenizer().decode(ids_of(tokens))) {
+    if (c != ' ' || (!text.empty() && text.back() != ' ')) text += c;
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
 }
 
 Segment make_segment(const CtcPlan& plan, const CtcResult& result, double offset, double duration) {

@@ -87,9 +87,9 @@ TEST(ConformerLayers, AreTheNinetySixAndSixtyProductsThatAreQuantized) {
   const Config config = read_config(with(kLibriSpeech)).value();
   const auto spec = quant::select({.scheme = "int8_w8a8"}, layer_facts(config), quant::Origin::online).value();
   int encoder = 0, decoder = 0;
-  for (const auto& layer : spec.layers) {
-    encoder += layer.path.starts_with("encoder.encoders.");
-    decoder += layer.path.starts_with("decoder.");
+  for (const auto& [path, layer] : spec.layers) {
+    encoder += path.starts_with("encoder.encoders.");
+    decoder += path.starts_with("decoder.");
   }
   EXPECT_EQ(encoder, 96);
   EXPECT_EQ(decoder, 60);
