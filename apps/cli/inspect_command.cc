@@ -53,9 +53,9 @@ std::string as_text(const ModelReport& report, bool tensors) {
   }
   row("tokenizer", report.tokenizer);
   row("vocabulary", std::to_string(report.vocabulary_size));
-  row("languages", report.languages.empty()
-                       ? "English only"
-                       : fmt::format("{}: {}", report.languages.size(), joined(report.languages)));
+  if (!report.languages.empty()) {
+    row("languages", fmt::format("{}: {}", report.languages.size(), joined(report.languages)));
+  }
   for (const auto& [name, value] : report.dimensions) row("  " + name, value);
   for (const auto& file : report.files) {
     row("file", file.path + " (" + megabytes(static_cast<double>(file.bytes)) + ")");

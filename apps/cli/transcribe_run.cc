@@ -73,8 +73,9 @@ void TranscribeRun::finish(std::size_t index, const Result<Transcript>& result) 
   for (const auto& warning : result->warnings) {
     terminal_.warn(input.name() + ": " + warning.message);
   }
-  terminal_.detail(fmt::format("{}: {:.1f} s of audio, language {}, seed {}", input.name(),
-                               result->duration, result->language, result->seed));
+  auto line = fmt::format("{}: {:.1f} s of audio", input.name(), result->duration);
+  if (!result->language.empty()) line += fmt::format(", language {}, seed {}", result->language, result->seed);
+  terminal_.detail(line);
 }
 
 void TranscribeRun::fail(const Input& input, const Error& error) {

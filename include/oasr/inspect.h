@@ -34,7 +34,7 @@ struct ModelReport {
   std::vector<std::pair<std::string, std::string>> dimensions;  // "n_mels" -> "80", as configured
   std::string tokenizer;              // "vocabulary.txt (vocabulary)"; "built in" when there is none
   int vocabulary_size = 0;
-  std::vector<std::string> languages; // codes; empty for English-only models
+  std::vector<std::string> languages; // codes; empty where the checkpoint does not say
   std::vector<FileReport> files;
   std::vector<TensorReport> tensors;  // in name order
   std::map<std::string, std::string> documents;           // configuration texts by name
