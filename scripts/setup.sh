@@ -10,7 +10,7 @@ packages=(
   # libraries
   libcli11-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
   libsndfile1-dev libavformat-dev libavcodec-dev libavutil-dev libswresample-dev libsoxr-dev
-  libpcre2-dev libyaml-cpp-dev libsentencepiece-dev
+  libpcre2-dev libutf8proc-dev libyaml-cpp-dev libsentencepiece-dev
   # running: certificates for the download
   ca-certificates
   # testing: GoogleTest, and Python for the linters and for preparing test weights

@@ -28,17 +28,22 @@ class Errors:
         return 100.0 * total / self.length if self.length else float("nan")
 
 
-def english_normalizer():
-    """Whisper's EnglishTextNormalizer: str -> str."""
+def whisper_normalizers():
+    """Whisper's EnglishTextNormalizer and BasicTextNormalizer: str -> str."""
     spec = importlib.util.find_spec("whisper")
     if spec is None:
         sys.exit("the normalizer needs: pip install --no-deps openai-whisper; "
                  "pip install regex more-itertools")
     sys.path.insert(0, spec.submodule_search_locations[0])
     try:
-        return importlib.import_module("normalizers").EnglishTextNormalizer()
+        module = importlib.import_module("normalizers")
+        return module.EnglishTextNormalizer(), module.BasicTextNormalizer()
     finally:
         sys.path.pop(0)
+
+
+def english_normalizer():
+    return whisper_normalizers()[0]
 
 
 def align(reference, hypothesis):

@@ -67,6 +67,13 @@ std::string to_valid_utf8(std::string_view bytes) {
   return out;
 }
 
+bool is_space(char32_t point) {
+  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
+         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
+         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
+         point == 0x3000;
+}
+
 std::string_view strip(std::string_view valid_utf8) {
   std::size_t begin = valid_utf8.size(), end = 0;
   for (std::size_t at = 0; at < valid_utf8.size();) {

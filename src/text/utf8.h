@@ -26,6 +26,9 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+
 // `bytes` with ill-formed sequences replaced by U+FFFD, one per maximal subpart.
 std::string to_valid_utf8(std::string_view bytes);
 
+// White space as Python's str.isspace() has it.
+bool is_space(char32_t point);
+
 // Without Unicode white space at both ends, as Python's str.strip(). Borrowed from `valid_utf8`.
 std::string_view strip(std::string_view valid_utf8);
 
