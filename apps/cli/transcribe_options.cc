@@ -91,6 +91,9 @@ void add_model(CLI::App& command, TranscribeArguments& a) {
   command.add_option("-m,--model", a.engine.model,
                      "Path, or a name of the catalogue (oasr pull --list)")
       ->capture_default_str()->group(kModel);
+}
+
+void add_engine(CLI::App& command, TranscribeArguments& a) {
   command.add_option("--dtype", a.engine.dtype, "Weights: auto, float32, float16, bfloat16")
       ->capture_default_str()->group(kModel);
   add_quantization_options(command, a.engine.quantization, a.engine.quantization_options, kModel);
@@ -360,6 +363,11 @@ Status finish_clip(TranscribeArguments& a) {
 void add_transcribe_options(CLI::App& command, TranscribeArguments& arguments) {
   add_inputs(command, arguments);
   add_model(command, arguments);
+  add_decoding_options(command, arguments);
+}
+
+void add_decoding_options(CLI::App& command, TranscribeArguments& arguments) {
+  add_engine(command, arguments);
   add_text(command, arguments);
   add_search(command, arguments);
   add_times(command, arguments);

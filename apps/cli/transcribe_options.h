@@ -45,6 +45,9 @@ struct TranscribeArguments {
 // Declares every option; the values land in `arguments`, which must outlive the parse.
 void add_transcribe_options(CLI::App& command, TranscribeArguments& arguments);
 
+// Only those of how the model runs and decodes.
+void add_decoding_options(CLI::App& command, TranscribeArguments& arguments);
+
 // Joins the options that depend on each other: temperatures and fallback, offset and duration,
 // --translate and --task. An invalid_argument error names what contradicts.
 Status finish_options(TranscribeArguments& arguments);
