@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kConfusions = 20;
 constexpr int kMostResamples = 1'000'000;
+constexpr std::uint64_t kLargestSeed = std::uint64_t{1} << 40;  // JSON readers elsewhere keep it exact
 
 using Members = std::vector<const EvalUtterance*>;
 
@@ -142,6 +143,9 @@ Status check_eval_options(const EvalOptions& options) {
   TRY(eval::counting_of(options));
   if (options.resamples < 1 || options.resamples > eval::kMostResamples) {
     return unexpected(ErrorCode::invalid_argument, "must be from 1 to 1000000", "resamples");
+  }
+  if (options.seed > eval::kLargestSeed) {
+    return unexpected(ErrorCode::invalid_argument, "must be at most 2^40", "bootstrap_seed");
   }
   return {};
 }

@@ -122,7 +122,7 @@ std::string dot_chart(const std::vector<Bar>& bars, const std::string& axis) {
     if (bar.low && bar.high) svg += line(x(*bar.low), y, x(*bar.high), y, "interval");
     if (bar.value) svg += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", x(*bar.value), y);
     svg += label(kLeft + kWidth + 14, y + 4, "start",
-                 (bar.value ? fmt::format("{:.1f}", *bar.value) : "–") + "   " + bar.note, "tick");
+                 (bar.value ? fmt::format("{:.1f}", *bar.value) : "–") + " · " + bar.note, "tick");
     svg += "</g>";
     y += kRow;
   }
