@@ -45,8 +45,8 @@ Status write_files(const std::string& output, const std::string& json, const std
   return html.empty() ? Status() : write_output_file(beside(output, ".html"), html);
 }
 
-int print(const EvalArguments& arguments, const std::string& json, const std::string& text, Terminal& terminal,
-          int status) {
+int print(const EvalArguments& arguments, const std::string& json, const std::string& text,
+          Terminal& terminal, int status) {
   if (arguments.json ? terminal.print(json) : terminal.print_text(text)) return status;
   terminal.error(terminal.output_error().error());
   return kError;
@@ -62,8 +62,8 @@ int deliver(const EvalArguments& arguments, const EvalReport& report, Terminal& 
 }
 
 int run_score(const EvalArguments& arguments, Terminal& terminal) {
-  ScoreFiles files{arguments.score[0], arguments.score[1], arguments.format, arguments.utt2spk,
-                   arguments.speaker_separator, arguments.read};
+  ScoreFiles files{arguments.score[0], arguments.score[1],          arguments.format,
+                   arguments.utt2spk,  arguments.speaker_separator, arguments.read};
   auto texts = read_score_files(files);
   if (!texts) return end_with(texts.error(), terminal);
   auto report = score_utterances(std::move(texts->utterances), arguments.scoring);
@@ -83,7 +83,8 @@ int run_compare(const EvalArguments& arguments, Terminal& terminal) {
   if (!comparison) return end_with(comparison.error(), terminal);
   const auto json = comparison_json(*a, *b, *comparison);
   const auto text = comparison_text(*a, *b, *comparison, arguments.all_changes ? 0 : 20);
-  if (auto good = write_files(arguments.output, json, text, {}); !good) return end_with(good.error(), terminal);
+  if (auto good = write_files(arguments.output, json, text, {}); !good)
+    return end_with(good.error(), terminal);
   return print(arguments, json, text, terminal, kOk);
 }
 
@@ -96,7 +97,8 @@ Result<EvalInputs> read_inputs(const EvalArguments& arguments, Terminal& termina
 }
 
 // The journal beside the output, or none without one.
-Result<std::unique_ptr<EvalJournal>> open_journal(const EvalArguments& arguments, const Recognizer& recognizer) {
+Result<std::unique_ptr<EvalJournal>> open_journal(const EvalArguments& arguments,
+                                                  const Recognizer& recognizer) {
   if (arguments.output.empty()) return std::unique_ptr<EvalJournal>();
   const auto path = arguments.output + ".partial";
   std::error_code failed;
@@ -129,7 +131,11 @@ int measure(const EvalArguments& arguments, const EvalInputs& inputs, Recognizer
   report->notes.insert(report->notes.end(), times.notes.begin(), times.notes.end());
   const int status = deliver(arguments, *report, terminal);
   // What failed is tried again by the same command, and the rest is kept for that.
-  if (*journal == nullptr || status != kOk) return status;
+  if (*journal == nullptr) return status;
+  if (status != kOk) {
+    terminal.note(arguments.output + ".partial is kept: the same command tries what failed again");
+    return status;
+  }
   const auto removed = (*journal)->remove();
   return removed ? status : end_with(removed.error(), terminal);
 }
@@ -171,7 +177,8 @@ void add_eval_command(CLI::App& app, Action& chosen) {
   auto* command = app.add_subcommand("eval", "Word and character errors of a model or of texts");
   add_eval_options(*command, *arguments);
   command->footer("docs/eval.md shows how to measure, read and compare.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return run_eval(*arguments); }; });
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return run_eval(*arguments); }; });
 }
 
 }  // namespace oasr::cli

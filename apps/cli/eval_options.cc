@@ -12,45 +12,78 @@ constexpr const char* kHow = "How errors are counted";
 constexpr const char* kResults = "Results";
 
 Unexpected usage(std::string what, std::string where, std::string remedy = {}) {
-  return unexpected(ErrorCode::invalid_argument, std::move(what), std::move(where), std::move(remedy));
+  return unexpected(ErrorCode::invalid_argument, std::move(what), std::move(where),
+                    std::move(remedy));
 }
 
 void add_what(CLI::App& command, EvalArguments& a) {
-  command.add_option("model", a.model, "Path, or a name of the catalogue; with --manifest")->type_name("MODEL");
-  command.add_option("--manifest", a.manifests,
-                     "JSON Lines: {\"audio\", \"text\", \"id\", \"speaker\", …}; several make several sets")
-      ->type_name("FILE")->group(kWhat);
-  command.add_option("--score", a.score, "References and hypotheses: Kaldi text, tsv, trn or jsonl")
-      ->type_name("REF HYP")->expected(2)->group(kWhat);
+  command.add_option("model", a.model, "Path, or a name of the catalogue; with --manifest")
+      ->type_name("MODEL");
+  command
+      .add_option(
+          "--manifest", a.manifests,
+          "JSON Lines: {\"audio\", \"text\", \"id\", \"speaker\", …}; several make several sets")
+      ->type_name("FILE")
+      ->group(kWhat);
+  command
+      .add_option("--score", a.score, "References and hypotheses: Kaldi text, tsv, trn or jsonl")
+      ->type_name("REF HYP")
+      ->expected(2)
+      ->group(kWhat);
   command.add_option("--compare", a.compare, "Two results of oasr eval, utterance by utterance")
-      ->type_name("A.json B.json")->expected(2)->group(kWhat);
+      ->type_name("A.json B.json")
+      ->expected(2)
+      ->group(kWhat);
   command.add_option("--limit", a.read.limit, "Only the first utterances of each set; 0: all")
-      ->check(CLI::NonNegativeNumber)->group(kWhat);
-  command.add_option("--empty-reference", a.read.empty_reference,
-                     "A reference without text: refuse, skip, or score (what is recognized is inserted)")
-      ->capture_default_str()->check(CLI::IsMember({"refuse", "skip", "score"}))->group(kWhat);
+      ->check(CLI::NonNegativeNumber)
+      ->group(kWhat);
+  command
+      .add_option(
+          "--empty-reference", a.read.empty_reference,
+          "A reference without text: refuse, skip, or score (what is recognized is inserted)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"refuse", "skip", "score"}))
+      ->group(kWhat);
   command.add_option("--format", a.format, "Of --score: auto, kaldi, tsv, trn, jsonl")
-      ->capture_default_str()->check(CLI::IsMember({"auto", "kaldi", "tsv", "trn", "jsonl"}))->group(kWhat);
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "kaldi", "tsv", "trn", "jsonl"}))
+      ->group(kWhat);
   command.add_option("--utt2spk", a.utt2spk, "Of --score: a Kaldi file of speakers")
-      ->type_name("FILE")->group(kWhat);
-  command.add_option("--speaker-separator", a.speaker_separator,
-                     "Of --score: the speaker is the id up to this text")->type_name("TEXT")->group(kWhat);
+      ->type_name("FILE")
+      ->group(kWhat);
+  command
+      .add_option("--speaker-separator", a.speaker_separator,
+                  "Of --score: the speaker is the id up to this text")
+      ->type_name("TEXT")
+      ->group(kWhat);
 }
 
 void add_how(CLI::App& command, EvalArguments& a) {
-  command.add_option("--normalizer", a.scoring.normalizer,
-                     "none, basic, whisper-english, chinese-chars")->capture_default_str()->group(kHow);
-  command.add_option("--costs", a.scoring.costs,
-                     "unit: the fewest edits; sclite: substitution 4, others 3")
-      ->capture_default_str()->group(kHow);
-  command.add_option("--resamples", a.scoring.resamples, "Of the bootstrap")->capture_default_str()->group(kHow);
-  command.add_option("--bootstrap-seed", a.scoring.seed, "Of the bootstrap")->capture_default_str()->group(kHow);
+  command
+      .add_option("--normalizer", a.scoring.normalizer,
+                  "none, basic, whisper-english, chinese-chars")
+      ->capture_default_str()
+      ->group(kHow);
+  command
+      .add_option("--costs", a.scoring.costs,
+                  "unit: the fewest edits; sclite: substitution 4, others 3")
+      ->capture_default_str()
+      ->group(kHow);
+  command.add_option("--resamples", a.scoring.resamples, "Of the bootstrap")
+      ->capture_default_str()
+      ->group(kHow);
+  command.add_option("--bootstrap-seed", a.scoring.seed, "Of the bootstrap")
+      ->capture_default_str()
+      ->group(kHow);
 }
 
 void add_results(CLI::App& command, EvalArguments& a) {
-  command.add_option("-o,--output", a.output,
-                     "Write NAME.json, NAME.txt and NAME.html; a run that was stopped goes on from "
-                     "NAME.json.partial")->type_name("NAME.json")->group(kResults);
+  command
+      .add_option("-o,--output", a.output,
+                  "Write NAME.json, NAME.txt and NAME.html; a run that was stopped goes on from "
+                  "NAME.json.partial")
+      ->type_name("NAME.json")
+      ->group(kResults);
   command.add_flag("--restart", a.restart, "Throw a partial result away")->group(kResults);
   command.add_flag("--json", a.json, "Print JSON, not tables")->group(kResults);
   command.add_flag("--all-changes", a.all_changes, "Of --compare: show every changed utterance")
@@ -59,12 +92,14 @@ void add_results(CLI::App& command, EvalArguments& a) {
   command.add_flag("-q,--quiet,!--no-quiet", t.quiet, "No messages but errors")->group(kResults);
   command.add_flag("-v,--verbose,!--no-verbose", t.verbose, "What is loaded, and every utterance")
       ->group(kResults);
-  command.add_flag("--progress,!--no-progress", t.progress,
-                   "Progress also when standard error is no terminal")->group(kResults);
+  command
+      .add_flag("--progress,!--no-progress", t.progress,
+                "Progress also when standard error is no terminal")
+      ->group(kResults);
 }
 
-// The one place where a decoding mode meets the options of the transcription. Whisper has none: its search
-// is set by --beam-size, --temperature and the like.
+// The one place where a decoding mode meets the options of the transcription. Whisper has none: its
+// search is set by --beam-size, --temperature and the like.
 Status hand_over_decode_mode(const std::string& mode, TranscribeOptions& options) {
   (void)options;
   if (mode.empty()) return {};
@@ -75,15 +110,17 @@ Status hand_over_decode_mode(const std::string& mode, TranscribeOptions& options
 Status check_kind(const EvalArguments& a) {
   const int kinds = !a.manifests.empty() + !a.score.empty() + !a.compare.empty();
   if (kinds != 1) {
-    return usage(kinds == 0 ? "there is nothing to measure" : "two things at once", {},
-                 "oasr eval MODEL --manifest FILE, oasr eval --score REF HYP, or oasr eval --compare A B");
+    return usage(
+        kinds == 0 ? "there is nothing to measure" : "two things at once", {},
+        "oasr eval MODEL --manifest FILE, oasr eval --score REF HYP, or oasr eval --compare A B");
   }
   if (a.manifests.empty() != a.model.empty()) {
     return a.model.empty() ? usage("needs a model", "--manifest", "oasr eval MODEL --manifest FILE")
                            : usage("a model needs --manifest", a.model);
   }
   const bool of_files = a.format != "auto" || !a.utt2spk.empty() || !a.speaker_separator.empty();
-  if (of_files && a.score.empty()) return usage("is for --score", "--format, --utt2spk, --speaker-separator");
+  if (of_files && a.score.empty())
+    return usage("is for --score", "--format, --utt2spk, --speaker-separator");
   if (a.restart && (a.manifests.empty() || a.output.empty())) {
     return usage("needs --manifest and --output", "--restart");
   }
@@ -101,10 +138,13 @@ void add_eval_options(CLI::App& command, EvalArguments& arguments) {
   add_how(command, arguments);
   add_results(command, arguments);
   add_decoding_options(command, arguments.transcribe);
-  command.add_option("--decode", arguments.decode_mode, "Decoding mode of models that have several")
-      ->type_name("MODE")->group("Search");
-  command.add_flag("--single-window", arguments.single_window,
-                   "Clips of 30 s or less as openai-whisper's decode() takes them: padded samples")
+  command
+      .add_option("--decode", arguments.decode_mode, "Decoding mode of models that have several")
+      ->type_name("MODE")
+      ->group("Search");
+  command
+      .add_flag("--single-window", arguments.single_window,
+                "Clips of 30 s or less as openai-whisper's decode() takes them: padded samples")
       ->group("Search");
 }
 
@@ -117,7 +157,8 @@ Status finish_eval_options(EvalArguments& arguments) {
   if (auto good = finish_options(transcribe); !good) return good;
   transcribe.engine.model = arguments.model;
   transcribe.options.single_window = arguments.single_window;
-  if (auto good = hand_over_decode_mode(arguments.decode_mode, transcribe.options); !good) return good;
+  if (auto good = hand_over_decode_mode(arguments.decode_mode, transcribe.options); !good)
+    return good;
   if (arguments.manifests.empty()) return {};
   if (auto good = check_options(transcribe.engine, transcribe.options, transcribe.audio); !good) {
     return unexpected(as_command_line(good.error()));

@@ -19,7 +19,7 @@ struct EvalArguments {
   EvalReadOptions read;
   std::string format = "auto", utt2spk, speaker_separator;
 
-  std::string output;          // NAME.json
+  std::string output;  // NAME.json
   bool json = false, restart = false, all_changes = false;
 
   // how the model runs and decodes

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 double peak_mib() {
-  struct rusage usage{};
+  struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
@@ -32,11 +32,14 @@ nlohmann::ordered_json files_json(const std::string& model) {
     const auto size = fs::file_size(path, failed);
     if (!failed) bytes += size;
     const auto time = fs::last_write_time(path, failed).time_since_epoch();
-    if (!failed) newest = std::max<std::int64_t>(newest, std::chrono::duration_cast<std::chrono::seconds>(time).count());
+    if (!failed)
+      newest = std::max<std::int64_t>(
+          newest, std::chrono::duration_cast<std::chrono::seconds>(time).count());
   };
   std::error_code failed;
   add(model);
-  for (fs::directory_iterator item(model, failed), end; !failed && item != end; item.increment(failed)) {
+  for (fs::directory_iterator item(model, failed), end; !failed && item != end;
+       item.increment(failed)) {
     add(item->path());
   }
   return {{"bytes", bytes}, {"newest", newest}};
@@ -44,7 +47,8 @@ nlohmann::ordered_json files_json(const std::string& model) {
 
 std::string stripped(const std::string& text) {
   const auto first = text.find_first_not_of(" \n");
-  return first == std::string::npos ? std::string() : text.substr(first, text.find_last_not_of(" \n") + 1 - first);
+  return first == std::string::npos ? std::string()
+                                    : text.substr(first, text.find_last_not_of(" \n") + 1 - first);
 }
 
 }  // namespace
@@ -75,14 +79,15 @@ Status EvalRun::take_over() {
     if (found == rows.end()) continue;
     if (found->second->utterance.audio != entry.audio) {
       return unexpected(ErrorCode::invalid_argument,
-                        fmt::format("'{}' was {} when the partial result was made, and is {} now", entry.id,
-                                    entry.audio, found->second->utterance.audio),
+                        fmt::format("'{}' was {} when the partial result was made, and is {} now",
+                                    entry.id, entry.audio, found->second->utterance.audio),
                         found->second->where, "--restart starts again");
     }
     if (entry.failure.empty()) done_[found->first] = entry;
   }
   if (!done_.empty()) {
-    terminal_.note(fmt::format("going on: {} of {} utterances are done", done_.size(), inputs_.rows.size()));
+    terminal_.note(
+        fmt::format("going on: {} of {} utterances are done", done_.size(), inputs_.rows.size()));
   }
   return {};
 }
@@ -103,18 +108,21 @@ Status EvalRun::run(Recognizer& recognizer) {
   Callbacks callbacks;
   callbacks.cancelled = [this] { return interrupted() || !written_; };
   callbacks.progress = [this](double, double) {
-    terminal_.progress("utterances", static_cast<double>(finished_), static_cast<double>(inputs_.rows.size()), "");
+    terminal_.progress("utterances", static_cast<double>(finished_),
+                       static_cast<double>(inputs_.rows.size()), "");
   };
   recognizer.transcribe_batch(
       audios, arguments_.transcribe.options,
-      [&](std::size_t index, Result<Transcript> result) { finish(*rows[index], result); }, callbacks);
+      [&](std::size_t index, Result<Transcript> result) { finish(*rows[index], result); },
+      callbacks);
   terminal_.clear_progress();
   if (!written_) return written_;
   if (interrupted() && finished_ < inputs_.rows.size()) {
-    return unexpected(ErrorCode::cancelled,
-                      fmt::format("stopped: {} of {} utterances are done", finished_, inputs_.rows.size()), {},
-                      journal_ != nullptr ? "the same command goes on from there"
-                                          : "with --output the same command would go on from there");
+    return unexpected(
+        ErrorCode::cancelled,
+        fmt::format("stopped: {} of {} utterances are done", finished_, inputs_.rows.size()), {},
+        journal_ != nullptr ? "the same command goes on from there"
+                            : "with --output the same command would go on from there");
   }
   return {};
 }
@@ -158,7 +166,8 @@ std::vector<EvalUtterance> EvalRun::utterances(EvalReport& report) const {
       report.audio_seconds += entry.seconds;
       report.wall_seconds += entry.wall;
       report.peak_mib = std::max(report.peak_mib, entry.peak_mib);
-      for (const auto& warning : entry.warnings) report.notes.push_back(utterance.id + ": " + warning);
+      for (const auto& warning : entry.warnings)
+        report.notes.push_back(utterance.id + ": " + warning);
     }
     utterances.push_back(std::move(utterance));
   }

@@ -19,10 +19,12 @@ namespace oasr::cli {
 class EvalRun {
  public:
   // `journal`: what was done before and where to note what is done; null without --output.
-  EvalRun(const EvalArguments& arguments, const EvalInputs& inputs, EvalJournal* journal, Terminal& terminal)
+  EvalRun(const EvalArguments& arguments, const EvalInputs& inputs, EvalJournal* journal,
+          Terminal& terminal)
       : arguments_(arguments), inputs_(inputs), journal_(journal), terminal_(terminal) {}
 
-  // Transcribes what is not done yet. Errors: cancelled (Ctrl-C; says how to go on), io (the journal).
+  // Transcribes what is not done yet. Errors: cancelled (Ctrl-C; says how to go on), io (the
+  // journal).
   Status run(Recognizer& recognizer);
 
   // The utterances with their hypotheses, and times, memory and warnings in `report`.

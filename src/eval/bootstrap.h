@@ -17,10 +17,10 @@ struct Share {
   std::int64_t errors = 0, reference = 0;
 };
 
-// 95 % percentile intervals of several rates of the same utterances: shares[rate][utterance]. As many
-// utterances as there are are drawn each time, with std::mt19937_64; the same seed gives the same
-// intervals everywhere. Of `resamples` sorted rates those at floor(0.025 n) and ceil(0.975 n) − 1 are the
-// ends. Draws without reference words are left out; nothing if all are.
+// 95 % percentile intervals of several rates of the same utterances: shares[rate][utterance]. As
+// many utterances as there are are drawn each time, with std::mt19937_64; the same seed gives the
+// same intervals everywhere. Of `resamples` sorted rates those at floor(0.025 n) and ceil(0.975 n)
+// − 1 are the ends. Draws without reference words are left out; nothing if all are.
 std::vector<Interval> intervals(std::span<const std::vector<Share>> shares, int resamples,
                                 std::uint64_t seed);
 

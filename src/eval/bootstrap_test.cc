@@ -37,8 +37,9 @@ TEST(Bootstrap, TwoUtterancesCanBeDrawnAsEitherTwice) {
 
 TEST(Bootstrap, TheIntervalIsThatOfTheNormalApproximationForManyUtterances) {
   // Errors of 1000 utterances of 10 words each are independent with variance v: the rate has the
-  // standard deviation s = sqrt(v / 1000) / 10. The ends of 10000 resamples lie at 1.96 s; their own
-  // deviation is sqrt(0.025 · 0.975 / 10000) / density(1.96) = 0.027 s, five of which are 0.14 s.
+  // standard deviation s = sqrt(v / 1000) / 10. The ends of 10000 resamples lie at 1.96 s; their
+  // own deviation is sqrt(0.025 · 0.975 / 10000) / density(1.96) = 0.027 s, five of which are 0.14
+  // s.
   std::mt19937 random(3);
   std::vector<Share> shares;
   double sum = 0, squares = 0;
@@ -75,7 +76,8 @@ TEST(PairedBootstrap, AConstantDifferenceIsCertainHoweverMuchUtterancesVary) {
     b.push_back({i + 1, 100});
   }
   const auto found = paired_interval(a, b, 1000, 1);
-  EXPECT_NEAR(*found.low, 1.0, 1e-9);  // points; rates of at most 51 % as doubles are exact to 1e-14
+  EXPECT_NEAR(*found.low, 1.0,
+              1e-9);  // points; rates of at most 51 % as doubles are exact to 1e-14
   EXPECT_NEAR(*found.high, 1.0, 1e-9);
   EXPECT_EQ(found.p, 0.0);
 }

@@ -16,7 +16,8 @@ namespace {
 using Key = std::pair<std::string, std::string>;
 
 Unexpected differ(std::string what) {
-  return unexpected(ErrorCode::invalid_argument, "the two results can not be compared: " + std::move(what), {},
+  return unexpected(ErrorCode::invalid_argument,
+                    "the two results can not be compared: " + std::move(what), {},
                     "they need the same utterances, normalizer and costs");
 }
 
@@ -33,7 +34,8 @@ Result<std::vector<std::size_t>> pair_up(const EvalReport& a, const EvalReport& 
   for (const auto& u : a.utterances) {
     const auto found = places.find(Key(u.set, u.id));
     if (found == places.end()) {
-      return differ(fmt::format("'{}' of set '{}' is not in the second, or twice in the first", u.id, u.set));
+      return differ(
+          fmt::format("'{}' of set '{}' is not in the second, or twice in the first", u.id, u.set));
     }
     if (b.utterances[found->second].normalized_reference != u.normalized_reference) {
       return differ(fmt::format("the references of '{}' of set '{}' differ", u.id, u.set));
@@ -98,7 +100,10 @@ Result<EvalComparison> compare_reports(const EvalReport& a, const EvalReport& b)
     set.emplace_back(i, places[i]);
     const auto more = after.words.errors() - before.words.errors();
     const bool same = before.normalized_hypothesis == after.normalized_hypothesis;
-    ++(same ? comparison.same : more > 0 ? comparison.worse : more < 0 ? comparison.better : comparison.other);
+    ++(same       ? comparison.same
+       : more > 0 ? comparison.worse
+       : more < 0 ? comparison.better
+                  : comparison.other);
     if (!same) comparison.changes.push_back({i, places[i], more});
   }
   std::stable_sort(comparison.changes.begin(), comparison.changes.end(),

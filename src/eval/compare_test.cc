@@ -8,7 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-EvalReport report(const std::vector<std::pair<std::string, std::string>>& texts, EvalOptions options = {}) {
+EvalReport report(const std::vector<std::pair<std::string, std::string>>& texts,
+                  EvalOptions options = {}) {
   std::vector<EvalUtterance> utterances;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     EvalUtterance u;
@@ -53,7 +54,8 @@ TEST(Compare, WhatCanNotBeComparedIsNamed) {
   const auto a = report({{"x y", "x y"}, {"x y", "x"}});
   const auto error = [&](const EvalReport& b) { return compare_reports(a, b).error().what; };
   EXPECT_THAT(error(report({{"x y", "x y"}})), HasSubstr("'u1' of set 'odd' is not in the second"));
-  EXPECT_THAT(error(report({{"x y", ""}, {"x y", ""}, {"z", ""}})), HasSubstr("'u2' of set 'even' is not in the first"));
+  EXPECT_THAT(error(report({{"x y", ""}, {"x y", ""}, {"z", ""}})),
+              HasSubstr("'u2' of set 'even' is not in the first"));
   EXPECT_THAT(error(report({{"x y", "x y"}, {"x z", "x"}})), HasSubstr("the references of 'u1'"));
   EvalOptions basic;
   basic.normalizer = "basic";

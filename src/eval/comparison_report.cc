@@ -49,24 +49,26 @@ std::string verdict(const EvalDifference& all) {
 }  // namespace
 }  // namespace eval
 
-std::string comparison_json(const EvalReport& a, const EvalReport& b, const EvalComparison& comparison) {
+std::string comparison_json(const EvalReport& a, const EvalReport& b,
+                            const EvalComparison& comparison) {
   using namespace eval;
   const auto side = [](const EvalReport& report) {
     return OrderedJson{{"subject", report.subject},
                        {"configuration", OrderedJson::parse(report.configuration, nullptr, false)}};
   };
-  OrderedJson json = {{"format", "oasr-eval-comparison"},
-                      {"version", 1},
-                      {"normalizer", a.options.normalizer},
-                      {"costs", a.options.costs},
-                      {"bootstrap",
-                       {{"resamples", a.options.resamples}, {"seed", a.options.seed}, {"confidence", 0.95}}},
-                      {"a", side(a)},
-                      {"b", side(b)},
-                      {"better", comparison.better},
-                      {"worse", comparison.worse},
-                      {"other", comparison.other},
-                      {"same", comparison.same}};
+  OrderedJson json = {
+      {"format", "oasr-eval-comparison"},
+      {"version", 1},
+      {"normalizer", a.options.normalizer},
+      {"costs", a.options.costs},
+      {"bootstrap",
+       {{"resamples", a.options.resamples}, {"seed", a.options.seed}, {"confidence", 0.95}}},
+      {"a", side(a)},
+      {"b", side(b)},
+      {"better", comparison.better},
+      {"worse", comparison.worse},
+      {"other", comparison.other},
+      {"same", comparison.same}};
   auto groups = OrderedJson::array();
   for (const auto& group : comparison.groups) groups.push_back(difference_json(group));
   json["groups"] = std::move(groups);
@@ -85,12 +87,13 @@ std::string comparison_json(const EvalReport& a, const EvalReport& b, const Eval
   return dump_json(json, 1) + "\n";
 }
 
-std::string comparison_text(const EvalReport& a, const EvalReport& b, const EvalComparison& comparison,
-                            std::size_t most) {
+std::string comparison_text(const EvalReport& a, const EvalReport& b,
+                            const EvalComparison& comparison, std::size_t most) {
   using namespace eval;
-  auto text = fmt::format("A  {}\nB  {}\nnormalizer {}, costs {}, paired bootstrap {} resamples, seed {}\n\n",
-                          a.subject, b.subject, a.options.normalizer, a.options.costs, a.options.resamples,
-                          a.options.seed);
+  auto text = fmt::format(
+      "A  {}\nB  {}\nnormalizer {}, costs {}, paired bootstrap {} resamples, seed {}\n\n",
+      a.subject, b.subject, a.options.normalizer, a.options.costs, a.options.resamples,
+      a.options.seed);
   std::vector<std::vector<std::string>> rows = {
       {"set", "utts", "words", "A WER %", "B WER %", "B − A", "95 %", "p", "sub/del/ins"}};
   for (const auto& d : comparison.groups) {
@@ -100,17 +103,19 @@ std::string comparison_text(const EvalReport& a, const EvalReport& b, const Eval
                     counts_text(d.a, d.b)});
   }
   text += table_text(rows) + "\n" + verdict(comparison.groups.front());
-  text += fmt::format("utterances of B: {} better, {} worse, {} other text with as many errors, {} same text\n",
-                      comparison.better, comparison.worse, comparison.other, comparison.same);
-  const auto shown = most == 0 ? comparison.changes.size() : std::min(most, comparison.changes.size());
+  text += fmt::format(
+      "utterances of B: {} better, {} worse, {} other text with as many errors, {} same text\n",
+      comparison.better, comparison.worse, comparison.other, comparison.same);
+  const auto shown =
+      most == 0 ? comparison.changes.size() : std::min(most, comparison.changes.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const auto& change = comparison.changes[i];
     const auto& before = a.utterances[change.a];
     const auto& after = b.utterances[change.b];
-    text += fmt::format("\n{} {}: {} -> {} errors of {} words\n  ref {}\n  A   {}\n  B   {}\n", before.set, before.id,
-                        before.words.errors(), after.words.errors(), before.words.reference,
-                        before.normalized_reference, before.normalized_hypothesis,
-                        after.normalized_hypothesis);
+    text += fmt::format("\n{} {}: {} -> {} errors of {} words\n  ref {}\n  A   {}\n  B   {}\n",
+                        before.set, before.id, before.words.errors(), after.words.errors(),
+                        before.words.reference, before.normalized_reference,
+                        before.normalized_hypothesis, after.normalized_hypothesis);
   }
   if (shown < comparison.changes.size()) {
     text += fmt::format("\n{} more changes: --all-changes, or --output for the JSON\n",

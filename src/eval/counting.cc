@@ -67,8 +67,9 @@ Result<ErrorCounts> count(const std::u32string& reference, const std::u32string&
 Result<Counting> counting_of(const EvalOptions& options) {
   const auto normalizer = parse_enum(normalizer_names(), options.normalizer);
   if (!normalizer) {
-    return unexpected(ErrorCode::invalid_argument, "'" + options.normalizer + "' is not a normalizer",
-                      "normalizer", enum_names(normalizer_names()));
+    return unexpected(ErrorCode::invalid_argument,
+                      "'" + options.normalizer + "' is not a normalizer", "normalizer",
+                      enum_names(normalizer_names()));
   }
   const auto costs = parse_enum(edit_costs_names(), options.costs);
   if (!costs) {

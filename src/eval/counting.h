@@ -19,8 +19,8 @@ struct Counting {
 // Errors: names that are not served.
 Result<Counting> counting_of(const EvalOptions& options);
 
-// Fills in the normalized texts and the counts: of words, which white space separates, and of code points
-// without white space. Errors: invalid_argument if the texts are too long to compare.
+// Fills in the normalized texts and the counts: of words, which white space separates, and of code
+// points without white space. Errors: invalid_argument if the texts are too long to compare.
 Status count_utterance(EvalUtterance& utterance, const Counting& counting);
 
 // A piece of an alignment: a side that is empty has nothing there.

@@ -23,7 +23,9 @@ OrderedJson head_json(const Json& configuration) {
 }
 
 OrderedJson entry_json(const EvalJournal::Entry& entry) {
-  OrderedJson row = {{"set", entry.set}, {"id", entry.id}, {"audio", entry.audio},
+  OrderedJson row = {{"set", entry.set},
+                     {"id", entry.id},
+                     {"audio", entry.audio},
                      {"hypothesis", entry.hypothesis}};
   if (!entry.failure.empty()) row["failure"] = entry.failure;
   row["seconds"] = entry.seconds;
@@ -35,17 +37,19 @@ OrderedJson entry_json(const EvalJournal::Entry& entry) {
 
 bool read_entry(const Json& row, EvalJournal::Entry& entry) {
   if (!row.is_object()) return false;
-  for (const auto& [key, target] :
-       {std::pair<const char*, std::string*>{"set", &entry.set}, {"id", &entry.id}, {"audio", &entry.audio},
-        {"hypothesis", &entry.hypothesis}, {"failure", &entry.failure}}) {
+  for (const auto& [key, target] : {std::pair<const char*, std::string*>{"set", &entry.set},
+                                    {"id", &entry.id},
+                                    {"audio", &entry.audio},
+                                    {"hypothesis", &entry.hypothesis},
+                                    {"failure", &entry.failure}}) {
     const auto found = row.find(key);
     if (found == row.end() && target == &entry.failure) continue;
     if (found == row.end() || !found->is_string()) return false;
     *target = found->get<std::string>();
   }
-  for (const auto& [key, target] :
-       {std::pair<const char*, double*>{"seconds", &entry.seconds}, {"wall", &entry.wall},
-        {"peak_mib", &entry.peak_mib}}) {
+  for (const auto& [key, target] : {std::pair<const char*, double*>{"seconds", &entry.seconds},
+                                    {"wall", &entry.wall},
+                                    {"peak_mib", &entry.peak_mib}}) {
     const auto found = row.find(key);
     if (found == row.end() || !found->is_number()) return false;
     *target = found->get<double>();
@@ -67,7 +71,8 @@ Unexpected broken(std::size_t line, const std::string& path) {
                     path, "--restart starts again");
 }
 
-void find_differences(const Json& there, const Json& now, const std::string& place, std::string& text) {
+void find_differences(const Json& there, const Json& now, const std::string& place,
+                      std::string& text) {
   if (there == now) return;
   if (there.is_object() && now.is_object()) {
     auto all = there;
@@ -78,7 +83,8 @@ void find_differences(const Json& there, const Json& now, const std::string& pla
     }
     return;
   }
-  text += fmt::format("{}{}: {} there, {} now", text.empty() ? "" : "; ", place, dump_json(there), dump_json(now));
+  text += fmt::format("{}{}: {} there, {} now", text.empty() ? "" : "; ", place, dump_json(there),
+                      dump_json(now));
 }
 
 }  // namespace
@@ -107,7 +113,8 @@ Result<JournalText> parse_journal(std::string_view text, const std::string& path
     } else {
       EvalJournal::Entry entry;
       if (!read_entry(*json, entry)) return broken(line, path);
-      const auto [place, is_new] = places.emplace(std::pair(entry.set, entry.id), journal.entries.size());
+      const auto [place, is_new] =
+          places.emplace(std::pair(entry.set, entry.id), journal.entries.size());
       if (is_new) {
         journal.entries.push_back(std::move(entry));
       } else {
@@ -171,8 +178,8 @@ Result<EvalJournal> EvalJournal::open(const std::string& path, const std::string
   }
   if (const auto changed = eval::differences(journal.configuration, now); !changed.empty()) {
     return unexpected(ErrorCode::invalid_argument,
-                      "holds the beginning of an evaluation that was set up otherwise: " + changed, path,
-                      "set it up alike to go on with it, or --restart");
+                      "holds the beginning of an evaluation that was set up otherwise: " + changed,
+                      path, "set it up alike to go on with it, or --restart");
   }
   const auto whole = static_cast<off_t>(journal.whole);
   if (::ftruncate(impl->file, whole) != 0) return impl->failed("can not be written");
@@ -182,7 +189,9 @@ Result<EvalJournal> EvalJournal::open(const std::string& path, const std::string
 
 const std::vector<EvalJournal::Entry>& EvalJournal::done() const { return impl_->done; }
 
-Status EvalJournal::append(const Entry& entry) { return impl_->write_line(eval::entry_json(entry)); }
+Status EvalJournal::append(const Entry& entry) {
+  return impl_->write_line(eval::entry_json(entry));
+}
 
 Status EvalJournal::remove() {
   if (::unlink(impl_->path.c_str()) != 0) return impl_->failed("can not be removed");

@@ -16,8 +16,8 @@ struct JournalText {
   std::size_t whole = 0;                    // bytes up to the end of the last whole line
 };
 
-// A line that was not written to its end is left out. Errors: invalid_argument for a file that is no journal, or
-// has a bad line before its end.
+// A line that was not written to its end is left out. Errors: invalid_argument for a file that is
+// no journal, or has a bad line before its end.
 Result<JournalText> parse_journal(std::string_view text, const std::string& path);
 
 // "decode.beam_size: 1 there, 5 now", for all keys that differ, "" if none does.

@@ -55,8 +55,11 @@ TEST(EvalJournal, ALineThatWasCutShortIsDoneAgain) {
     files.write("r.partial", whole.substr(0, size));
     auto journal = EvalJournal::open(path, "{}");
     ASSERT_TRUE(journal) << size << journal.error().message();
-    const auto lines = std::count(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size), '\n');
-    EXPECT_EQ(static_cast<std::ptrdiff_t>(journal->done().size()), std::max<std::ptrdiff_t>(lines - 1, 0)) << size;
+    const auto lines =
+        std::count(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size), '\n');
+    EXPECT_EQ(static_cast<std::ptrdiff_t>(journal->done().size()),
+              std::max<std::ptrdiff_t>(lines - 1, 0))
+        << size;
     ASSERT_TRUE(journal->append(entry("c", "z")));
     EXPECT_EQ(files.read("r.partial").back(), '\n');
     const auto again = parse_journal(files.read("r.partial"), path);
@@ -68,8 +71,10 @@ TEST(EvalJournal, ALineThatWasCutShortIsDoneAgain) {
 TEST(EvalJournal, AnotherConfigurationIsRefusedByTheNameOfWhatChanged) {
   const TestFiles files;
   const auto path = files.path("r.partial");
-  ASSERT_TRUE(EvalJournal::open(path, R"({"decoding": {"beam_size": 1, "task": "t"}, "files": 3})"));
-  const auto changed = EvalJournal::open(path, R"({"decoding": {"beam_size": 5, "task": "t"}, "files": 3})");
+  ASSERT_TRUE(
+      EvalJournal::open(path, R"({"decoding": {"beam_size": 1, "task": "t"}, "files": 3})"));
+  const auto changed =
+      EvalJournal::open(path, R"({"decoding": {"beam_size": 5, "task": "t"}, "files": 3})");
   ASSERT_FALSE(changed);
   EXPECT_EQ(changed.error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(changed.error().what, HasSubstr("decoding.beam_size: 1 there, 5 now"));
@@ -80,7 +85,8 @@ TEST(EvalJournal, OtherFilesAndDamagedLinesAreRefusedAndLeftAlone) {
   const TestFiles files;
   for (const auto* text : {"some text", "{\"format\": \"other\"}\n", "[1]\n"}) {
     const auto path = files.write("x", text);
-    EXPECT_THAT(EvalJournal::open(path, "{}").error().what, HasSubstr("is not a partial result")) << text;
+    EXPECT_THAT(EvalJournal::open(path, "{}").error().what, HasSubstr("is not a partial result"))
+        << text;
     EXPECT_EQ(files.read("x"), text);
   }
   const auto path = files.path("r.partial");
@@ -93,7 +99,8 @@ TEST(EvalJournal, OnlyOneWritesAtATime) {
   const TestFiles files;
   auto first = EvalJournal::open(files.path("r.partial"), "{}");
   ASSERT_TRUE(first);
-  EXPECT_THAT(EvalJournal::open(files.path("r.partial"), "{}").error().what, HasSubstr("another evaluation"));
+  EXPECT_THAT(EvalJournal::open(files.path("r.partial"), "{}").error().what,
+              HasSubstr("another evaluation"));
   ASSERT_TRUE(first->remove());
   EXPECT_TRUE(EvalJournal::open(files.path("r.partial"), "{}"));
 }

@@ -29,8 +29,8 @@ class Problems {
   std::vector<std::string> found_;
 };
 
-// The lines that are not blank, of a file that is all UTF-8 (a byte order mark is skipped). Lines that are not
-// go to `problems`. The lines borrow `text`.
+// The lines that are not blank, of a file that is all UTF-8 (a byte order mark is skipped). Lines
+// that are not go to `problems`. The lines borrow `text`.
 std::vector<Line> split_lines(std::string_view text, Problems& problems);
 
 // A regular file of at most 1 GiB.

@@ -16,7 +16,8 @@ namespace oasr {
 namespace eval {
 namespace {
 
-constexpr double kDurationSlack = 0.1, kDurationShare = 0.01;  // seconds, and of the declared length
+constexpr double kDurationSlack = 0.1,
+                 kDurationShare = 0.01;  // seconds, and of the declared length
 
 // The set of a manifest's rows that name none.
 std::string set_name(const std::string& path) {
@@ -24,7 +25,8 @@ std::string set_name(const std::string& path) {
   const auto stem = file.stem().string();
   if (stem != "manifest") return stem;
   std::error_code ignored;
-  const auto folder = fs::absolute(file, ignored).lexically_normal().parent_path().filename().string();
+  const auto folder =
+      fs::absolute(file, ignored).lexically_normal().parent_path().filename().string();
   return folder.empty() ? stem : folder;
 }
 
@@ -64,7 +66,8 @@ class Fields {
 };
 
 // The row of a line, or what is wrong with it.
-Result<EvalInput> parse_row(std::string_view line, const std::string& path, const std::string& set) {
+Result<EvalInput> parse_row(std::string_view line, const std::string& path,
+                            const std::string& set) {
   const auto bad = [](std::string what) {
     return unexpected(ErrorCode::invalid_argument, std::move(what));
   };
@@ -95,7 +98,8 @@ Result<EvalInput> parse_row(std::string_view line, const std::string& path, cons
 void keep_first(EvalInputs& inputs, std::int64_t limit) {
   if (limit <= 0) return;
   std::map<std::string, std::int64_t> seen;
-  std::erase_if(inputs.rows, [&](const EvalInput& row) { return ++seen[row.utterance.set] > limit; });
+  std::erase_if(inputs.rows,
+                [&](const EvalInput& row) { return ++seen[row.utterance.set] > limit; });
 }
 
 // The id of a set is there once, whichever manifests the set is made of.
@@ -105,10 +109,10 @@ Status check_ids(const EvalInputs& inputs) {
     const auto& u = row.utterance;
     const auto [place, is_new] = places.emplace(std::pair(u.set, u.id), row.where);
     if (is_new) continue;
-    return unexpected(ErrorCode::invalid_argument,
-                      fmt::format("the id '{}' of the set '{}' is at {} already", u.id, u.set,
-                                  place->second),
-                      row.where, "give every utterance of a set its own id");
+    return unexpected(
+        ErrorCode::invalid_argument,
+        fmt::format("the id '{}' of the set '{}' is at {} already", u.id, u.set, place->second),
+        row.where, "give every utterance of a set its own id");
   }
   return {};
 }
@@ -137,7 +141,8 @@ Status parse_manifest(std::string_view text, const std::string& path, EmptyRefer
     ++rows;
     row->where = fmt::format("{}:{}", path, line.number);
     const bool is_empty = strip(row->utterance.reference).empty();
-    if (is_empty && empty == EmptyReference::refuse) empty_ones.add(line.number, "\"text\" is empty");
+    if (is_empty && empty == EmptyReference::refuse)
+      empty_ones.add(line.number, "\"text\" is empty");
     if (is_empty && empty == EmptyReference::skip) {
       ++skipped;
       inputs.notes.push_back(row->where + ": left out, its text is empty");
@@ -146,7 +151,8 @@ Status parse_manifest(std::string_view text, const std::string& path, EmptyRefer
     inputs.rows.push_back(std::move(*row));
   }
   TRY(problems.status("a line is {\"audio\": path, \"text\": what is said, \"id\": name, …}"));
-  TRY(empty_ones.status("--empty-reference skip leaves them out, score counts every word as inserted"));
+  TRY(empty_ones.status(
+      "--empty-reference skip leaves them out, score counts every word as inserted"));
   if (rows == 0) return unexpected(ErrorCode::invalid_argument, "holds no utterance", path);
   if (rows == skipped) {
     return unexpected(ErrorCode::invalid_argument, "no utterance has a text", path);

@@ -11,7 +11,9 @@ namespace oasr::eval {
 enum class EmptyReference { refuse, skip, score };
 Result<EmptyReference> parse_empty_reference(const std::string& name);
 
-// Rows of the manifest `text`, whose name is `path`, are added to `inputs`. Errors as read_eval_manifests.
-Status parse_manifest(std::string_view text, const std::string& path, EmptyReference empty, EvalInputs& inputs);
+// Rows of the manifest `text`, whose name is `path`, are added to `inputs`. Errors as
+// read_eval_manifests.
+Status parse_manifest(std::string_view text, const std::string& path, EmptyReference empty,
+                      EvalInputs& inputs);
 
 }  // namespace oasr::eval

@@ -17,13 +17,16 @@ Result<EvalInputs> read(const std::string& path, const EvalReadOptions& options 
   return read_eval_manifests(paths, options);
 }
 
-std::string error_of(const Result<EvalInputs>& result) { return result ? "" : result.error().message(); }
+std::string error_of(const Result<EvalInputs>& result) {
+  return result ? "" : result.error().message();
+}
 
 TEST(EvalManifest, RowsHavePathsBesideTheFileAndASet) {
   const TestFiles files;
   const auto path = files.write(
       "an4/manifest.jsonl",
-      "{\"audio\": \"a.wav\", \"text\": \"x y\", \"speaker\": \"s\", \"duration\": 1.5, \"sample_rate\": 16000}\n\n"
+      "{\"audio\": \"a.wav\", \"text\": \"x y\", \"speaker\": \"s\", \"duration\": 1.5, "
+      "\"sample_rate\": 16000}\n\n"
       "{\"audio_filepath\": \"/b.wav\", \"text\": \"z\", \"id\": 7, \"set\": \"other\"}\n");
   const auto inputs = read(path);
   ASSERT_TRUE(inputs) << error_of(inputs);
@@ -50,27 +53,31 @@ TEST(EvalManifest, AllBadLinesAreNamedWithTheirNumbers) {
                                 "{\"text\": \"x\"}\n"
                                 "{\"audio\": \"d.wav\", \"text\": \"x\", \"duration\": \"long\"}\n"
                                 "{\"audio\": \"e\xFF.wav\", \"text\": \"x\"}\n");
-  EXPECT_THAT(error_of(read(path)),
-              AllOf(HasSubstr("line 6: byte 13 is not UTF-8"), HasSubstr("line 2: is not valid JSON"),
-                    HasSubstr("line 3: has no \"text\""), HasSubstr("line 4: has no \"audio\""),
-                    HasSubstr("line 5: \"duration\" is not a number from 0")));
+  EXPECT_THAT(
+      error_of(read(path)),
+      AllOf(HasSubstr("line 6: byte 13 is not UTF-8"), HasSubstr("line 2: is not valid JSON"),
+            HasSubstr("line 3: has no \"text\""), HasSubstr("line 4: has no \"audio\""),
+            HasSubstr("line 5: \"duration\" is not a number from 0")));
   EXPECT_THAT(error_of(read(files.write("none.jsonl", "\n"))), HasSubstr("holds no utterance"));
   EXPECT_EQ(read(files.path("nowhere")).error().code, ErrorCode::not_found);
 }
 
 TEST(EvalManifest, AnIdIsThereOnceInASet) {
   const TestFiles files;
-  const auto path = files.write("m.jsonl",
-                                "{\"audio\": \"a.wav\", \"text\": \"x\", \"id\": \"u\"}\n"
-                                "{\"audio\": \"b.wav\", \"text\": \"x\", \"id\": \"u\", \"set\": \"n\"}\n"
-                                "{\"audio\": \"c.wav\", \"text\": \"x\", \"id\": \"u\"}\n");
-  EXPECT_THAT(error_of(read(path)), AllOf(HasSubstr(path + ":3"), HasSubstr("at " + path + ":1 already")));
+  const auto path =
+      files.write("m.jsonl",
+                  "{\"audio\": \"a.wav\", \"text\": \"x\", \"id\": \"u\"}\n"
+                  "{\"audio\": \"b.wav\", \"text\": \"x\", \"id\": \"u\", \"set\": \"n\"}\n"
+                  "{\"audio\": \"c.wav\", \"text\": \"x\", \"id\": \"u\"}\n");
+  EXPECT_THAT(error_of(read(path)),
+              AllOf(HasSubstr(path + ":3"), HasSubstr("at " + path + ":1 already")));
 }
 
 TEST(EvalManifest, EmptyTextsAreRefusedOrLeftOutWithANote) {
   const TestFiles files;
-  const auto path = files.write("m.jsonl",
-                                "{\"audio\": \"a.wav\", \"text\": \"\"}\n{\"audio\": \"b.wav\", \"text\": \"x\"}\n");
+  const auto path = files.write(
+      "m.jsonl",
+      "{\"audio\": \"a.wav\", \"text\": \"\"}\n{\"audio\": \"b.wav\", \"text\": \"x\"}\n");
   EXPECT_THAT(error_of(read(path)), HasSubstr("line 1: \"text\" is empty"));
   const auto skipped = read(path, {"skip", 0});
   ASSERT_TRUE(skipped);
@@ -83,11 +90,14 @@ TEST(EvalManifest, EmptyTextsAreRefusedOrLeftOutWithANote) {
 TEST(EvalManifest, MissingAudioIsNamedBeforeTheWorkAndAnotherRateIsNoted) {
   const TestFiles files;
   const auto sample = (testing::project_dir() / "assets" / "samples" / "jfk.flac").string();
-  auto inputs = read(files.write("m.jsonl", "{\"audio\": \"" + sample + "\", \"text\": \"x\", \"sample_rate\": 8000}\n"));
+  auto inputs = read(files.write(
+      "m.jsonl", "{\"audio\": \"" + sample + "\", \"text\": \"x\", \"sample_rate\": 8000}\n"));
   ASSERT_TRUE(inputs);
   ASSERT_TRUE(check_eval_audio(*inputs));
   EXPECT_THAT(inputs->notes, ElementsAre(HasSubstr("declares 8000 Hz, the file has 16000 Hz")));
-  inputs = read(files.write("n.jsonl", "{\"audio\": \"" + sample + "\", \"text\": \"x\"}\n{\"audio\": \"no.wav\", \"text\": \"x\"}\n"));
+  inputs = read(files.write(
+      "n.jsonl", "{\"audio\": \"" + sample +
+                     "\", \"text\": \"x\"}\n{\"audio\": \"no.wav\", \"text\": \"x\"}\n"));
   const auto checked = check_eval_audio(*inputs);
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::not_found);

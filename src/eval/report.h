@@ -19,12 +19,14 @@ std::string number_text(const std::optional<double>& value);
 // "[3.10, 5.67]", or nothing.
 std::string interval_text(const std::optional<double>& low, const std::optional<double>& high);
 // "REF  the words ***", "HYP  …", columns below each other; wrapped to `width` columns.
-std::string alignment_text(const EvalUtterance& utterance, const std::string& costs, std::size_t width);
+std::string alignment_text(const EvalUtterance& utterance, const std::string& costs,
+                           std::size_t width);
 
 // A table in lines: the first column to the left, the others to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
-// The indices of utterances with word errors, most errors first, then the higher rate, then in order.
+// The indices of utterances with word errors, most errors first, then the higher rate, then in
+// order.
 std::vector<std::size_t> worst_first(const EvalReport& report, std::size_t most);
 
 }  // namespace oasr::eval

@@ -50,20 +50,24 @@ std::string percent_text(const ErrorRate& rate) {
 }
 
 std::string card(const std::string& value, const std::string& what) {
-  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", escaped_html(value), escaped_html(what));
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", escaped_html(value),
+                     escaped_html(what));
 }
 
 std::string cards(const EvalReport& report) {
   const auto& t = report.total;
-  auto html = "<div class=\"cards\">" +
-              card(percent_text(t.words), "word error " + interval_text(t.words.low, t.words.high)) +
-              card(percent_text(t.characters),
-                   "character error " + interval_text(t.characters.low, t.characters.high)) +
-              card(fmt::format("{} / {} / {}", t.words.counts.substitutions, t.words.counts.deletions,
-                               t.words.counts.insertions), "substituted, deleted, inserted words") +
-              card(fmt::format("{} of {}", t.with_errors, t.utterances), "utterances with an error");
+  auto html =
+      "<div class=\"cards\">" +
+      card(percent_text(t.words), "word error " + interval_text(t.words.low, t.words.high)) +
+      card(percent_text(t.characters),
+           "character error " + interval_text(t.characters.low, t.characters.high)) +
+      card(fmt::format("{} / {} / {}", t.words.counts.substitutions, t.words.counts.deletions,
+                       t.words.counts.insertions),
+           "substituted, deleted, inserted words") +
+      card(fmt::format("{} of {}", t.with_errors, t.utterances), "utterances with an error");
   if (report.audio_seconds > 0) {
-    html += card(fmt::format("{:.3f}", report.wall_seconds / report.audio_seconds), "real-time factor") +
+    html += card(fmt::format("{:.3f}", report.wall_seconds / report.audio_seconds),
+                 "real-time factor") +
             card(fmt::format("{:.0f} MiB", report.peak_mib), "peak memory");
   }
   return html + "</div>";
@@ -71,19 +75,23 @@ std::string cards(const EvalReport& report) {
 
 std::string group_row(const EvalGroup& group, bool total) {
   const auto& w = group.words;
-  return fmt::format("<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-                     "<td>{}</td><td>{}</td></tr>",
-                     total ? " class=\"total\"" : "", escaped_html(group.name), group.utterances,
-                     w.counts.reference, number_text(w.percent), interval_text(w.low, w.high),
-                     w.counts.substitutions, w.counts.deletions, w.counts.insertions,
-                     number_text(group.characters.percent),
-                     interval_text(group.characters.low, group.characters.high));
+  return fmt::format(
+      "<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</"
+      "td>"
+      "<td>{}</td><td>{}</td></tr>",
+      total ? " class=\"total\"" : "", escaped_html(group.name), group.utterances,
+      w.counts.reference, number_text(w.percent), interval_text(w.low, w.high),
+      w.counts.substitutions, w.counts.deletions, w.counts.insertions,
+      number_text(group.characters.percent),
+      interval_text(group.characters.low, group.characters.high));
 }
 
-std::string group_table(const std::string& title, const std::vector<EvalGroup>& groups, const EvalGroup* total) {
-  auto html = fmt::format("<div class=\"scroll\"><table><tr><th>{}</th><th>utterances</th><th>words</th><th>WER %</th>"
-                          "<th>95 %</th><th>sub</th><th>del</th><th>ins</th><th>CER %</th><th>95 %</th></tr>",
-                          escaped_html(title));
+std::string group_table(const std::string& title, const std::vector<EvalGroup>& groups,
+                        const EvalGroup* total) {
+  auto html = fmt::format(
+      "<div class=\"scroll\"><table><tr><th>{}</th><th>utterances</th><th>words</th><th>WER %</th>"
+      "<th>95 %</th><th>sub</th><th>del</th><th>ins</th><th>CER %</th><th>95 %</th></tr>",
+      escaped_html(title));
   for (const auto& group : groups) html += group_row(group, false);
   if (total != nullptr) html += group_row(*total, true);
   return html + "</table></div>";
@@ -109,8 +117,10 @@ std::string speakers_section(const EvalReport& report) {
   for (auto& group : speakers) {
     if (group.name.empty()) group.name = "(not known)";
   }
-  auto html = "<h2>By speaker</h2><div class=\"scroll\">" + dot_chart(bars_of(speakers), "word error %") + "</div>";
-  if (left_out > 0) html += fmt::format("<p class=\"note\">{} with lower rates are in the JSON.</p>", left_out);
+  auto html = "<h2>By speaker</h2><div class=\"scroll\">" +
+              dot_chart(bars_of(speakers), "word error %") + "</div>";
+  if (left_out > 0)
+    html += fmt::format("<p class=\"note\">{} with lower rates are in the JSON.</p>", left_out);
   return html;
 }
 
@@ -120,21 +130,25 @@ std::string histogram(const EvalReport& report) {
   std::vector<std::int64_t> counts(std::size(kEnds) + 1);
   for (const auto& u : report.utterances) {
     if (u.words.reference == 0) continue;
-    const double rate = 100.0 * static_cast<double>(u.words.errors()) / static_cast<double>(u.words.reference);
-    ++counts[static_cast<std::size_t>(std::lower_bound(std::begin(kEnds), std::end(kEnds), rate) - kEnds)];
+    const double rate =
+        100.0 * static_cast<double>(u.words.errors()) / static_cast<double>(u.words.reference);
+    ++counts[static_cast<std::size_t>(std::lower_bound(std::begin(kEnds), std::end(kEnds), rate) -
+                                      kEnds)];
   }
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const auto name = i == 0                  ? std::string("0 %")
                       : i == std::size(kEnds) ? std::string("over 100 %")
                                               : fmt::format("{:g}–{:g} %", kEnds[i - 1], kEnds[i]);
-    const double share = 100.0 * static_cast<double>(counts[i]) / static_cast<double>(report.utterances.size());
+    const double share =
+        100.0 * static_cast<double>(counts[i]) / static_cast<double>(report.utterances.size());
     bars.push_back({name, fmt::format("{} utts", counts[i]), share, std::nullopt, std::nullopt});
   }
   return column_chart(bars, "utterances %", "word error of the utterance");
 }
 
-std::string confusion_table(const std::string& title, const std::vector<EvalConfusion>& confusions) {
+std::string confusion_table(const std::string& title,
+                            const std::vector<EvalConfusion>& confusions) {
   if (confusions.empty()) return {};
   auto html = fmt::format("<table><tr><th>{}</th><th>times</th></tr>", title);
   for (std::size_t i = 0; i < std::min(kConfusions, confusions.size()); ++i) {
@@ -155,8 +169,9 @@ std::string aligned(const EvalUtterance& utterance, EditCosts costs) {
   std::string html = "<div class=\"align\">";
   for (const auto& word : words) {
     constexpr const char* kKinds[] = {"m", "s", "d", "n"};  // in the order of EditOp
-    html += fmt::format("<span class=\"{}\"><i>{}</i><i>{}</i></span>", kKinds[static_cast<int>(word.op)],
-                        escaped_html(word.reference), escaped_html(word.hypothesis));
+    html += fmt::format("<span class=\"{}\"><i>{}</i><i>{}</i></span>",
+                        kKinds[static_cast<int>(word.op)], escaped_html(word.reference),
+                        escaped_html(word.hypothesis));
   }
   return html + "</div>";
 }
@@ -165,17 +180,20 @@ std::string worst_section(const EvalReport& report) {
   const auto worst = worst_first(report, kWorst);
   if (worst.empty()) return "<h2>Utterances</h2><p>None has a word error.</p>";
   const auto costs = parse_enum(edit_costs_names(), report.options.costs).value_or(EditCosts::unit);
-  auto html = fmt::format("<h2>The {} utterances with most errors</h2><p class=\"note key\">Above what was said, below "
-                          "what was recognized instead: <span class=\"s\">substituted</span><span class=\"d\">deleted"
-                          "</span><span class=\"n\">inserted</span></p>", worst.size());
+  auto html = fmt::format(
+      "<h2>The {} utterances with most errors</h2><p class=\"note key\">Above what was said, below "
+      "what was recognized instead: <span class=\"s\">substituted</span><span class=\"d\">deleted"
+      "</span><span class=\"n\">inserted</span></p>",
+      worst.size());
   for (const auto at : worst) {
     const auto& u = report.utterances[at];
     auto about = fmt::format("{} of {} words wrong", u.words.errors(), u.words.reference);
     if (u.seconds > 0) about += fmt::format(", {:.1f} s", u.seconds);
     if (!u.speaker.empty()) about += ", speaker " + u.speaker;
     if (!u.failure.empty()) about += ", no hypothesis: " + u.failure;
-    html += fmt::format("<div class=\"utterance\"><h3>{} <span>{}: {}</span></h3>{}</div>", escaped_html(u.id),
-                        escaped_html(u.set), escaped_html(about), aligned(u, costs));
+    html += fmt::format("<div class=\"utterance\"><h3>{} <span>{}: {}</span></h3>{}</div>",
+                        escaped_html(u.id), escaped_html(u.set), escaped_html(about),
+                        aligned(u, costs));
   }
   return html;
 }
@@ -184,12 +202,14 @@ std::string notes_section(const EvalReport& report) {
   std::string list;
   for (const auto& u : report.utterances) {
     if (!u.failure.empty()) {
-      list += fmt::format("<li>{} {}: {}, counted as deleted</li>", escaped_html(u.set), escaped_html(u.id),
+      list += fmt::format("<li>{} {}: {}, counted as deleted</li>", escaped_html(u.set),
+                          escaped_html(u.id),
                           escaped_html(u.failure == "missing" ? "no hypothesis" : u.failure));
     }
   }
   for (const auto& id : report.extra) {
-    list += fmt::format("<li>{}: a hypothesis without a reference, not counted</li>", escaped_html(id));
+    list +=
+        fmt::format("<li>{}: a hypothesis without a reference, not counted</li>", escaped_html(id));
   }
   for (const auto& note : report.notes) list += "<li>" + escaped_html(note) + "</li>";
   return list.empty() ? list : "<h2>Notes</h2><ul>" + list + "</ul>";
@@ -201,32 +221,37 @@ std::string notes_section(const EvalReport& report) {
 std::string eval_html(const EvalReport& report) {
   using namespace eval;
   const auto title = escaped_html(report.subject);
-  auto html = fmt::format("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                          "content=\"width=device-width\"><title>{0}: word error</title><style>{1}</style></head><body>"
-                          "<h1>{0}</h1><p class=\"sub\">{2} utterances, {3} words; normalizer {4}</p>",
-                          title, kStyle, report.total.utterances, report.total.words.counts.reference,
-                          report.options.normalizer);
+  auto html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}: word error</title><style>{1}</style></head><body>"
+      "<h1>{0}</h1><p class=\"sub\">{2} utterances, {3} words; normalizer {4}</p>",
+      title, kStyle, report.total.utterances, report.total.words.counts.reference,
+      report.options.normalizer);
   html += cards(report);
-  html += "<h2>By set</h2>" + group_table("set", report.sets, report.sets.size() > 1 ? &report.total : nullptr);
+  html += "<h2>By set</h2>" +
+          group_table("set", report.sets, report.sets.size() > 1 ? &report.total : nullptr);
   if (report.sets.size() > 1) {
     html += "<div class=\"scroll\">" + dot_chart(bars_of(report.sets), "word error %") + "</div>";
   }
   const bool timed = report.length_unit == "s";
   html += "<h2>By length</h2><div class=\"scroll\">" +
           column_chart(bars_of(report.lengths), "word error %",
-                       timed ? "seconds of audio" : "words of the reference") + "</div>" +
-          group_table(timed ? "seconds" : "words", report.lengths, nullptr);
+                       timed ? "seconds of audio" : "words of the reference") +
+          "</div>" + group_table(timed ? "seconds" : "words", report.lengths, nullptr);
   html += speakers_section(report);
   html += "<h2>Utterances by their error</h2><div class=\"scroll\">" + histogram(report) + "</div>";
   html += "<h2>Most frequent errors</h2><div class=\"columns\">" +
-          confusion_table("substituted", report.substitutions) + confusion_table("deleted", report.deletions) +
+          confusion_table("substituted", report.substitutions) +
+          confusion_table("deleted", report.deletions) +
           confusion_table("inserted", report.insertions) + "</div>";
   html += worst_section(report) + notes_section(report);
   const auto configuration = OrderedJson::parse(report.configuration, nullptr, false);
   html += "<h2>Configuration</h2><pre>" + escaped_html(dump_json(configuration, 2)) + "</pre>";
-  html += fmt::format("<footer>Intervals: 95 %, bootstrap over utterances ({} resamples, seed {}); costs {}. Made by "
-                      "oasr {}.</footer></body></html>\n",
-                      report.options.resamples, report.options.seed, report.options.costs, version());
+  html += fmt::format(
+      "<footer>Intervals: 95 %, bootstrap over utterances ({} resamples, seed {}); costs {}. Made "
+      "by "
+      "oasr {}.</footer></body></html>\n",
+      report.options.resamples, report.options.seed, report.options.costs, version());
   return html;
 }
 

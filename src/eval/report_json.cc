@@ -71,8 +71,8 @@ class Reader {
   }
   std::int64_t count(const char* key) {
     const auto* value = find(key, true);
-    const bool is_count = value != nullptr && value->is_number_integer() &&
-                          *value >= 0 && *value <= (std::int64_t{1} << 40);
+    const bool is_count = value != nullptr && value->is_number_integer() && *value >= 0 &&
+                          *value <= (std::int64_t{1} << 40);
     good_ = good_ && is_count;
     return is_count ? value->get<std::int64_t>() : 0;
   }
@@ -179,7 +179,8 @@ std::string eval_json(const EvalReport& report) {
                         {"insertions", confusions_json(report.insertions)}};
   auto failed = OrderedJson::array();
   for (const auto& u : report.utterances) {
-    if (!u.failure.empty()) failed.push_back({{"set", u.set}, {"id", u.id}, {"failure", u.failure}});
+    if (!u.failure.empty())
+      failed.push_back({{"set", u.set}, {"id", u.id}, {"failure", u.failure}});
   }
   json["without_hypothesis"] = std::move(failed);
   json["extra_hypotheses"] = strings_json(report.extra);

@@ -1,7 +1,8 @@
+#include "eval/report.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "eval/report.h"
 #include "eval/svg.h"
 
 namespace oasr::eval {
@@ -11,8 +12,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-EvalUtterance utterance(const std::string& id, const std::string& reference, const std::string& hypothesis,
-                        double seconds = 0) {
+EvalUtterance utterance(const std::string& id, const std::string& reference,
+                        const std::string& hypothesis, double seconds = 0) {
   EvalUtterance u;
   u.set = "set";
   u.id = id;
@@ -48,14 +49,16 @@ TEST(EvalReport, CharactersAreCodePoints) {
 }
 
 TEST(EvalReport, BothSidesAreNormalized) {
-  const auto report = score({utterance("a", "Mr. Smith won't pay $20", "mister Smith will not pay twenty dollars")},
-                            "whisper-english");
+  const auto report =
+      score({utterance("a", "Mr. Smith won't pay $20", "mister Smith will not pay twenty dollars")},
+            "whisper-english");
   EXPECT_EQ(report.total.words.counts.errors(), 0);
   EXPECT_EQ(report.utterances[0].normalized_reference, "mister smith will not pay $20");
 }
 
 TEST(EvalReport, GroupsAddUpToTheWhole) {
-  auto a = utterance("a", "x y", "x", 1), b = utterance("b", "x y z", "x q z", 7), c = utterance("c", "w", "w v", 2);
+  auto a = utterance("a", "x y", "x", 1), b = utterance("b", "x y z", "x q z", 7),
+       c = utterance("c", "w", "w v", 2);
   a.speaker = b.speaker = "s";
   b.set = "other";
   const auto report = score({a, b, c});
@@ -73,13 +76,15 @@ TEST(EvalReport, GroupsAddUpToTheWhole) {
   std::vector<std::string> names;
   for (const auto& group : report.lengths) names.push_back(group.name);
   EXPECT_THAT(names, ElementsAre("0-2", "2-5", "5-10"));  // 2 s are the second's
-  EXPECT_EQ(report.speakers[0].name, "");  // c
+  EXPECT_EQ(report.speakers[0].name, "");                 // c
   EXPECT_EQ(score({utterance("a", "x", "x")}).length_unit, "words");
+  EXPECT_EQ(score({utterance("a", "x", "x", 3), utterance("b", "x", "")}).lengths[1].name,
+            "not known");
 }
 
 TEST(EvalReport, FrequentErrorsAreCounted) {
-  const auto report = score({utterance("a", "a b c", "a d c"), utterance("b", "b", "d"), utterance("c", "x y", "x"),
-                             utterance("d", "x", "x z")});
+  const auto report = score({utterance("a", "a b c", "a d c"), utterance("b", "b", "d"),
+                             utterance("c", "x y", "x"), utterance("d", "x", "x z")});
   ASSERT_EQ(report.substitutions.size(), 1u);
   EXPECT_EQ(report.substitutions[0].reference, "b");
   EXPECT_EQ(report.substitutions[0].count, 2);
@@ -109,14 +114,16 @@ TEST(EvalReport, JsonComesBackAndOtherFilesAreRefused) {
   EXPECT_EQ(back->utterances[1].failure, "missing");
   EXPECT_EQ(back->utterances[0].words, report.utterances[0].words);
   EXPECT_EQ(back->configuration, R"({"k":1})");
-  for (const std::string bad : {"{}", "[", R"({"format": "oasr-eval", "version": 2})", R"({"format": "oasr-eval", "version": 1})"}) {
+  for (const std::string bad : {"{}", "[", R"({"format": "oasr-eval", "version": 2})",
+                                R"({"format": "oasr-eval", "version": 1})"}) {
     EXPECT_EQ(parse_eval_report(bad, "r.json").error().code, ErrorCode::invalid_argument) << bad;
   }
 }
 
 TEST(EvalReport, TextShowsAlignmentsColumnByColumn) {
   const auto report = score({utterance("a", "one two three", "one too three four")});
-  EXPECT_THAT(eval_text(report), HasSubstr("  ref  one two three ****\n  hyp      too       four\n"));
+  EXPECT_THAT(eval_text(report),
+              HasSubstr("  ref  one two three ****\n  hyp      too       four\n"));
 }
 
 TEST(EvalReport, ThePageEscapesWhatOthersWrote) {

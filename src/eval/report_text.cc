@@ -34,18 +34,25 @@ std::string padded(std::string_view text, std::size_t width, bool to_right) {
 
 std::vector<std::string> group_row(const EvalGroup& group) {
   const auto& w = group.words;
-  return {group.name, std::to_string(group.utterances), std::to_string(w.counts.reference),
-          number_text(w.percent), interval_text(w.low, w.high),
-          std::to_string(w.counts.substitutions), std::to_string(w.counts.deletions),
-          std::to_string(w.counts.insertions), number_text(group.characters.percent),
+  return {group.name,
+          std::to_string(group.utterances),
+          std::to_string(w.counts.reference),
+          number_text(w.percent),
+          interval_text(w.low, w.high),
+          std::to_string(w.counts.substitutions),
+          std::to_string(w.counts.deletions),
+          std::to_string(w.counts.insertions),
+          number_text(group.characters.percent),
           interval_text(group.characters.low, group.characters.high)};
 }
 
-std::string group_table(const std::string& title, const std::vector<EvalGroup>& groups, std::size_t most) {
+std::string group_table(const std::string& title, const std::vector<EvalGroup>& groups,
+                        std::size_t most) {
   if (groups.empty()) return {};
-  std::vector<std::vector<std::string>> rows = {{title, "utts", "words", "WER %", "95 %", "sub", "del", "ins",
-                                                 "CER %", "95 %"}};
-  for (std::size_t i = 0; i < std::min(most, groups.size()); ++i) rows.push_back(group_row(groups[i]));
+  std::vector<std::vector<std::string>> rows = {
+      {title, "utts", "words", "WER %", "95 %", "sub", "del", "ins", "CER %", "95 %"}};
+  for (std::size_t i = 0; i < std::min(most, groups.size()); ++i)
+    rows.push_back(group_row(groups[i]));
   auto text = table_text(rows);
   if (groups.size() > most) text += fmt::format("and {} more in the JSON\n", groups.size() - most);
   return text + "\n";
@@ -57,19 +64,21 @@ std::string confusion_list(const char* title, const std::vector<EvalConfusion>& 
   for (std::size_t i = 0; i < std::min(kConfusionsShown, confusions.size()); ++i) {
     const auto& c = confusions[i];
     const auto* between = c.reference.empty() || c.hypothesis.empty() ? "" : " → ";
-    text += fmt::format("{}{}{}{} ({})", i > 0 ? ", " : "", c.reference, between, c.hypothesis, c.count);
+    text += fmt::format("{}{}{}{} ({})", i > 0 ? ", " : "", c.reference, between, c.hypothesis,
+                        c.count);
   }
   return text + "\n";
 }
 
 std::string head(const EvalReport& report) {
-  auto text = fmt::format("{}\nnormalizer {}, costs {}, bootstrap {} resamples, seed {}\n", report.subject,
-                          report.options.normalizer, report.options.costs, report.options.resamples,
-                          report.options.seed);
+  auto text = fmt::format("{}\nnormalizer {}, costs {}, bootstrap {} resamples, seed {}\n",
+                          report.subject, report.options.normalizer, report.options.costs,
+                          report.options.resamples, report.options.seed);
   if (report.audio_seconds > 0) {
-    text += fmt::format("{:.1f} s of audio in {:.1f} s: real-time factor {:.4f}, peak memory {:.0f} MiB\n",
-                        report.audio_seconds, report.wall_seconds,
-                        report.wall_seconds / report.audio_seconds, report.peak_mib);
+    text += fmt::format(
+        "{:.1f} s of audio in {:.1f} s: real-time factor {:.4f}, peak memory {:.0f} MiB\n",
+        report.audio_seconds, report.wall_seconds, report.wall_seconds / report.audio_seconds,
+        report.peak_mib);
   }
   return text;
 }
@@ -82,7 +91,8 @@ std::string tail(const EvalReport& report) {
     if (!u.failure.empty() && u.failure != "missing") failed.push_back(u.id + ": " + u.failure);
   }
   if (!missing.empty()) {
-    text += fmt::format("{} without hypothesis, counted as deleted: {}\n", missing.size(), some_of(missing, 20));
+    text += fmt::format("{} without hypothesis, counted as deleted: {}\n", missing.size(),
+                        some_of(missing, 20));
   }
   if (!failed.empty()) {
     text += fmt::format("{} failed, counted as deleted: {}\n", failed.size(), some_of(failed, 20));
@@ -123,7 +133,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::string alignment_text(const EvalUtterance& utterance, const std::string& costs, std::size_t width) {
+std::string alignment_text(const EvalUtterance& utterance, const std::string& costs,
+                           std::size_t width) {
   const auto kind = parse_enum(edit_costs_names(), costs);
   const auto words = align_words(utterance, kind.value_or(EditCosts::unit));
   std::string text, above, below;
@@ -179,7 +190,8 @@ std::string eval_text(const EvalReport& report) {
   text += confusion_list("insertions", report.insertions);
   for (const auto at : worst_first(report, kWorst)) {
     const auto& u = report.utterances[at];
-    text += fmt::format("\n{} {}: {} of {} words\n", u.set, u.id, u.words.errors(), u.words.reference);
+    text +=
+        fmt::format("\n{} {}: {} of {} words\n", u.set, u.id, u.words.errors(), u.words.reference);
     text += alignment_text(u, report.options.costs, 90);
   }
   return text + tail(report);

@@ -14,14 +14,16 @@ namespace {
 
 constexpr std::size_t kConfusions = 20;
 constexpr int kMostResamples = 1'000'000;
-constexpr std::uint64_t kLargestSeed = std::uint64_t{1} << 40;  // JSON readers elsewhere keep it exact
+constexpr std::uint64_t kLargestSeed = std::uint64_t{1}
+                                       << 40;  // JSON readers elsewhere keep it exact
 
 using Members = std::vector<const EvalUtterance*>;
 
 ErrorRate rate(const ErrorCounts& counts, const Interval& interval) {
   ErrorRate rate{counts, std::nullopt, interval.low, interval.high};
   if (counts.reference > 0) {
-    rate.percent = 100.0 * static_cast<double>(counts.errors()) / static_cast<double>(counts.reference);
+    rate.percent =
+        100.0 * static_cast<double>(counts.errors()) / static_cast<double>(counts.reference);
   }
   return rate;
 }
@@ -75,24 +77,29 @@ struct Buckets {
   }
   std::string name(std::size_t i) const {
     const double from = i == 0 ? 0 : ends[i - 1] + (whole ? 1 : 0);
-    return i == ends.size() ? fmt::format("{} and more", from) : fmt::format("{}-{}", from, ends[i]);
+    return i == ends.size() ? fmt::format("{} and more", from)
+                            : fmt::format("{}-{}", from, ends[i]);
   }
 };
 
 void group_by_length(EvalReport& report) {
   const auto& all = report.utterances;
-  const bool timed = std::all_of(all.begin(), all.end(), [](const auto& u) { return u.seconds > 0; });
-  const Buckets buckets = timed ? Buckets{{2, 5, 10, 15, 20, 30}, false}
-                                : Buckets{{5, 10, 20, 30, 50}, true};
+  const bool timed =
+      std::any_of(all.begin(), all.end(), [](const auto& u) { return u.seconds > 0; });
+  const Buckets buckets =
+      timed ? Buckets{{2, 5, 10, 15, 20, 30}, false} : Buckets{{5, 10, 20, 30, 50}, true};
   report.length_unit = timed ? "s" : "words";
   std::vector<Members> members(buckets.ends.size() + 1);
+  Members unknown;  // such as audio that can not be read
   for (const auto& u : all) {
-    members[buckets.of(timed ? u.seconds : static_cast<double>(u.words.reference))].push_back(&u);
+    const double length = timed ? u.seconds : static_cast<double>(u.words.reference);
+    (timed && length == 0 ? unknown : members[buckets.of(length)]).push_back(&u);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i].empty()) continue;
     report.lengths.push_back(make_group(buckets.name(i), members[i], report.options));
   }
+  if (!unknown.empty()) report.lengths.push_back(make_group("not known", unknown, report.options));
 }
 
 using Pairs = std::map<std::pair<std::string, std::string>, std::int64_t>;
@@ -131,9 +138,10 @@ void note_empty_references(EvalReport& report) {
     if (u.words.reference == 0) emptied.push_back(u.id);
   }
   if (emptied.empty()) return;
-  report.notes.push_back(
-      fmt::format("{} references have no word (after normalization); what is recognized there counts "
-                  "as inserted: {}", emptied.size(), some_of(emptied)));
+  report.notes.push_back(fmt::format(
+      "{} references have no word (after normalization); what is recognized there counts "
+      "as inserted: {}",
+      emptied.size(), some_of(emptied)));
 }
 
 }  // namespace
@@ -150,9 +158,11 @@ Status check_eval_options(const EvalOptions& options) {
   return {};
 }
 
-Result<EvalReport> score_utterances(std::vector<EvalUtterance> utterances, const EvalOptions& options) {
+Result<EvalReport> score_utterances(std::vector<EvalUtterance> utterances,
+                                    const EvalOptions& options) {
   TRY(check_eval_options(options));
-  if (utterances.empty()) return unexpected(ErrorCode::invalid_argument, "there is no utterance to score");
+  if (utterances.empty())
+    return unexpected(ErrorCode::invalid_argument, "there is no utterance to score");
   const auto counting = TRY(eval::counting_of(options));
   EvalReport report;
   report.options = options;

@@ -22,7 +22,9 @@ constexpr std::array kFormats = {
     EnumName<TextFormat>{TextFormat::kaldi, "kaldi"}, EnumName<TextFormat>{TextFormat::tsv, "tsv"},
     EnumName<TextFormat>{TextFormat::trn, "trn"}, EnumName<TextFormat>{TextFormat::jsonl, "jsonl"}};
 
-Unexpected bad(std::string what) { return unexpected(ErrorCode::invalid_argument, std::move(what)); }
+Unexpected bad(std::string what) {
+  return unexpected(ErrorCode::invalid_argument, std::move(what));
+}
 
 // Id, white space, words.
 Result<TextRow> parse_kaldi(std::string_view line) {
@@ -93,10 +95,14 @@ Result<TextRow> parse_jsonl(std::string_view line, TextSide side) {
 
 Result<TextRow> parse_row(std::string_view line, TextFormat format, TextSide side) {
   switch (format) {
-    case TextFormat::kaldi: return parse_kaldi(line);
-    case TextFormat::tsv: return parse_tsv(line);
-    case TextFormat::trn: return parse_trn(line);
-    case TextFormat::jsonl: return parse_jsonl(line, side);
+    case TextFormat::kaldi:
+      return parse_kaldi(line);
+    case TextFormat::tsv:
+      return parse_tsv(line);
+    case TextFormat::trn:
+      return parse_trn(line);
+    case TextFormat::jsonl:
+      return parse_jsonl(line, side);
   }
   return bad("has no format");
 }
@@ -104,8 +110,8 @@ Result<TextRow> parse_row(std::string_view line, TextFormat format, TextSide sid
 // "id<tab>text" and the like at the top of a table.
 bool is_head(const TextRow& row) {
   constexpr std::string_view kIds[] = {"id", "utt_id", "utterance_id", "utterance", "file", "path"};
-  constexpr std::string_view kTexts[] = {"text", "sentence", "transcript", "transcription",
-                                         "reference", "hypothesis"};
+  constexpr std::string_view kTexts[] = {"text",          "sentence",  "transcript",
+                                         "transcription", "reference", "hypothesis"};
   return std::find(std::begin(kIds), std::end(kIds), row.id) != std::end(kIds) &&
          std::find(std::begin(kTexts), std::end(kTexts), row.text) != std::end(kTexts);
 }
@@ -116,8 +122,8 @@ Result<TextFormat> find_text_format(const std::string& name, const std::string& 
                                     std::string_view text) {
   if (name != "auto") {
     if (const auto format = parse_enum<TextFormat>(kFormats, name)) return *format;
-    return unexpected(ErrorCode::invalid_argument, "'" + name + "' is not a format of texts", "format",
-                      "auto, " + enum_names<TextFormat>(kFormats));
+    return unexpected(ErrorCode::invalid_argument, "'" + name + "' is not a format of texts",
+                      "format", "auto, " + enum_names<TextFormat>(kFormats));
   }
   const auto ending = std::filesystem::path(path).extension();
   if (ending == ".jsonl" || ending == ".json") return TextFormat::jsonl;
@@ -131,10 +137,13 @@ Result<TextFormat> find_text_format(const std::string& name, const std::string& 
   };
   if (all([](std::string_view line) { return line.starts_with('{'); })) return TextFormat::jsonl;
   const auto ends_with_id = [](std::string_view line) {
-    return line.starts_with(";;") || (line.ends_with(')') && line.find('(') != std::string_view::npos);
+    return line.starts_with(";;") ||
+           (line.ends_with(')') && line.find('(') != std::string_view::npos);
   };
   if (all(ends_with_id)) return TextFormat::trn;
-  const auto has_tab = [](std::string_view line) { return line.find('\t') != std::string_view::npos; };
+  const auto has_tab = [](std::string_view line) {
+    return line.find('\t') != std::string_view::npos;
+  };
   return all(has_tab) ? TextFormat::tsv : TextFormat::kaldi;
 }
 
@@ -153,7 +162,8 @@ Result<std::vector<TextRow>> parse_text_file(std::string_view text, const std::s
     if (format == TextFormat::tsv && line.number == 1 && is_head(*row)) continue;
     const auto [first, is_new] = seen.emplace(std::pair(row->set, row->id), line.number);
     if (!is_new) {
-      problems.add(line.number, fmt::format("the id '{}' is on line {} already", row->id, first->second));
+      problems.add(line.number,
+                   fmt::format("the id '{}' is on line {} already", row->id, first->second));
       continue;
     }
     row->line = line.number;
@@ -197,12 +207,14 @@ Status treat_empty(std::vector<TextRow>& rows, EmptyReference empty, const std::
     if (!strip(row.text).empty()) return false;
     problems.add(row.line, "the reference is empty");
     if (empty == EmptyReference::skip) {
-      notes.push_back(fmt::format("{}:{}: '{}' is left out, its reference is empty", path, row.line, row.id));
+      notes.push_back(
+          fmt::format("{}:{}: '{}' is left out, its reference is empty", path, row.line, row.id));
     }
     return empty == EmptyReference::skip;
   });
   if (empty == EmptyReference::refuse) {
-    TRY(problems.status("--empty-reference skip leaves them out, score counts every word as inserted"));
+    TRY(problems.status(
+        "--empty-reference skip leaves them out, score counts every word as inserted"));
   }
   if (rows.empty()) return unexpected(ErrorCode::invalid_argument, "no utterance has a text", path);
   return {};
@@ -224,10 +236,12 @@ class Keys {
     for (const auto& row : rows) {
       const auto [first, is_new] = index.emplace(of(row), &row);
       if (is_new) continue;
-      return unexpected(ErrorCode::invalid_argument,
-                        fmt::format("line {}: the id '{}' is on line {} already, in another set that the "
-                                    "other file does not name", row.line, row.id, first->second->line),
-                        path);
+      return unexpected(
+          ErrorCode::invalid_argument,
+          fmt::format("line {}: the id '{}' is on line {} already, in another set that the "
+                      "other file does not name",
+                      row.line, row.id, first->second->line),
+          path);
     }
     return index;
   }

@@ -24,8 +24,8 @@ enum class TextSide : std::uint8_t { reference, hypothesis };
 Result<TextFormat> find_text_format(const std::string& name, const std::string& path,
                                     std::string_view text);
 
-// Every line is looked at. Errors: invalid_argument, with the numbers of lines that are not of the format,
-// whose id was there before, or that are not UTF-8.
+// Every line is looked at. Errors: invalid_argument, with the numbers of lines that are not of the
+// format, whose id was there before, or that are not UTF-8.
 Result<std::vector<TextRow>> parse_text_file(std::string_view text, const std::string& path,
                                              TextFormat format, TextSide side);
 

@@ -12,8 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Result<ScoreTexts> read(const TestFiles& files, const std::string& reference, const std::string& hypothesis,
-                        const std::string& empty = "refuse") {
+Result<ScoreTexts> read(const TestFiles& files, const std::string& reference,
+                        const std::string& hypothesis, const std::string& empty = "refuse") {
   ScoreFiles what;
   what.reference = files.path(reference);
   what.hypothesis = files.path(hypothesis);
@@ -21,15 +21,21 @@ Result<ScoreTexts> read(const TestFiles& files, const std::string& reference, co
   return read_score_files(what);
 }
 
-std::string error_of(const Result<ScoreTexts>& result) { return result ? "" : result.error().message(); }
+std::string error_of(const Result<ScoreTexts>& result) {
+  return result ? "" : result.error().message();
+}
 
 TEST(ScoreFiles, EveryFormatGivesTheSameTexts) {
   const TestFiles files;
   files.write("kaldi", "a hello  world\nb\tone two\n");
   files.write("t.tsv", "id\ttext\na\thello  world\nb\tone two\n");
   files.write("t.trn", ";; comment\nhello  world (a)\none two (b)\n");
-  files.write("t.jsonl", "{\"id\": \"a\", \"text\": \"hello  world\"}\n{\"id\": \"b\", \"text\": \"one two\"}\n");
-  files.write("bom.txt", "\xEF\xBB\xBF" "a hello  world\r\n\r\nb one two\r\n");
+  files.write(
+      "t.jsonl",
+      "{\"id\": \"a\", \"text\": \"hello  world\"}\n{\"id\": \"b\", \"text\": \"one two\"}\n");
+  files.write("bom.txt",
+              "\xEF\xBB\xBF"
+              "a hello  world\r\n\r\nb one two\r\n");
   for (const auto* name : {"kaldi", "t.tsv", "t.trn", "t.jsonl", "bom.txt"}) {
     const auto texts = read(files, name, "kaldi");
     ASSERT_TRUE(texts) << name << error_of(texts);
@@ -42,7 +48,9 @@ TEST(ScoreFiles, EveryFormatGivesTheSameTexts) {
 }
 
 TEST(ScoreFiles, TheFormatIsSeenInTheLinesWhereTheNameDoesNotTell) {
-  const auto format = [](std::string_view text) { return *find_text_format("auto", "x.txt", text); };
+  const auto format = [](std::string_view text) {
+    return *find_text_format("auto", "x.txt", text);
+  };
   EXPECT_EQ(format("{\"id\": 1}\n"), TextFormat::jsonl);
   EXPECT_EQ(format("some words (a)\nmore (b)\n"), TextFormat::trn);
   EXPECT_EQ(format("a\tsome words\nb\tmore\n"), TextFormat::tsv);
@@ -75,13 +83,16 @@ TEST(ScoreFiles, AllBadLinesAreNamedWithTheirNumbers) {
               AllOf(HasSubstr("line 2: is not valid JSON"), HasSubstr("line 3: has no \"text\"")));
   files.write("latin1", "a x\nb caf\xE9\n");
   EXPECT_THAT(error_of(read(files, "latin1", "hyp")), HasSubstr("line 2: byte 6 is not UTF-8"));
-  files.write("utf16", std::string_view("\xFF\xFE" "a\0 \0x\0", 8));
+  files.write("utf16", std::string_view("\xFF\xFE"
+                                        "a\0 \0x\0",
+                                        8));
   EXPECT_THAT(error_of(read(files, "utf16", "hyp")), HasSubstr("UTF-16"));
   files.write("empty", "\n \n");
   EXPECT_THAT(error_of(read(files, "empty", "hyp")), HasSubstr("holds no utterance"));
   files.write("r.trn", "{ one / two } (a)\nno id\n");
-  EXPECT_THAT(error_of(read(files, "r.trn", "hyp")),
-              AllOf(HasSubstr("line 1: has alternatives"), HasSubstr("line 2: does not end with (id)")));
+  EXPECT_THAT(
+      error_of(read(files, "r.trn", "hyp")),
+      AllOf(HasSubstr("line 1: has alternatives"), HasSubstr("line 2: does not end with (id)")));
   EXPECT_EQ(read(files, "nowhere", "hyp").error().code, ErrorCode::not_found);
 }
 
@@ -106,7 +117,8 @@ TEST(ScoreFiles, AnEmptyReferenceIsRefusedSkippedOrScoredAsAsked) {
 TEST(ScoreFiles, SpeakersComeFromAFileOrFromTheIds) {
   const TestFiles files;
   files.write("ref", "s1-1 x\ns1-2 y\ns2-1 z\n");
-  ScoreFiles what{files.path("ref"), files.path("ref"), "auto", files.write("u2s", "s1-1 anna\n"), "-", {}};
+  ScoreFiles what{
+      files.path("ref"), files.path("ref"), "auto", files.write("u2s", "s1-1 anna\n"), "-", {}};
   const auto texts = read_score_files(what);
   ASSERT_TRUE(texts);
   EXPECT_EQ(texts->utterances[0].speaker, "anna");
@@ -115,12 +127,16 @@ TEST(ScoreFiles, SpeakersComeFromAFileOrFromTheIds) {
 
 TEST(ScoreFiles, IdsOfSeveralSetsAreKeptApartWhereBothFilesNameThem) {
   const TestFiles files;
-  files.write("r.jsonl", R"({"set": "m", "id": "1", "text": "x"})" "\n" R"({"set": "n", "id": "1", "text": "y"})" "\n");
+  files.write("r.jsonl", R"({"set": "m", "id": "1", "text": "x"})"
+                         "\n"
+                         R"({"set": "n", "id": "1", "text": "y"})"
+                         "\n");
   const auto same = read(files, "r.jsonl", "r.jsonl");
   ASSERT_TRUE(same) << error_of(same);
   EXPECT_EQ(same->utterances[1].hypothesis, "y");
   files.write("hyp", "1 x\n");
-  EXPECT_THAT(error_of(read(files, "r.jsonl", "hyp")), HasSubstr("the id '1' is on line 1 already"));
+  EXPECT_THAT(error_of(read(files, "r.jsonl", "hyp")),
+              HasSubstr("the id '1' is on line 1 already"));
 }
 
 }  // namespace

@@ -33,9 +33,15 @@ Cell next_cell(Cell diagonal, Cell above, Cell left, bool same, EditOp& op) {
   for (const EditOp way : Costs::order) {
     Cell cell = 0;
     switch (way) {
-      case EditOp::insertion: cell = left + step(Costs::gap); break;
-      case EditOp::deletion: cell = above + step(Costs::gap); break;
-      default: cell = same ? diagonal : diagonal + step(Costs::substitution) + 1; break;
+      case EditOp::insertion:
+        cell = left + step(Costs::gap);
+        break;
+      case EditOp::deletion:
+        cell = above + step(Costs::gap);
+        break;
+      default:
+        cell = same ? diagonal : diagonal + step(Costs::substitution) + 1;
+        break;
     }
     if (cost_of(cell) < cost_of(best)) {
       best = cell;
@@ -45,7 +51,8 @@ Cell next_cell(Cell diagonal, Cell above, Cell left, bool same, EditOp& op) {
   return best;
 }
 
-// Fills the table row by row; visit(i, j, op) sees how cell (i, j) is reached, both from 1. Returns the last.
+// Fills the table row by row; visit(i, j, op) sees how cell (i, j) is reached, both from 1. Returns
+// the last.
 template <class Costs, class Visit>
 Cell fill(std::span<const char32_t> reference, std::span<const char32_t> hypothesis, Visit visit) {
   std::vector<Cell> row(hypothesis.size() + 1);
@@ -83,7 +90,8 @@ EditCounts count(std::span<const char32_t> reference, std::span<const char32_t> 
 }
 
 template <class Costs>
-std::vector<EditOp> trace(std::span<const char32_t> reference, std::span<const char32_t> hypothesis) {
+std::vector<EditOp> trace(std::span<const char32_t> reference,
+                          std::span<const char32_t> hypothesis) {
   const auto width = hypothesis.size();
   std::vector<EditOp> table(reference.size() * width);
   fill<Costs>(reference, hypothesis, [&](std::size_t i, std::size_t j, EditOp op) {
@@ -103,7 +111,8 @@ std::vector<EditOp> trace(std::span<const char32_t> reference, std::span<const c
 }
 
 void check_lengths(std::span<const char32_t> reference, std::span<const char32_t> hypothesis) {
-  CHECK(reference.size() <= kLongest && hypothesis.size() <= kLongest, "the caller limits the lengths");
+  CHECK(reference.size() <= kLongest && hypothesis.size() <= kLongest,
+        "the caller limits the lengths");
 }
 
 }  // namespace

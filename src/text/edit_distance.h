@@ -11,13 +11,13 @@
 
 namespace oasr {
 
-// What an edit costs, and which of equally cheap ways is taken: the order is that in which the ways into
-// a cell of the table are tried (reference and hypothesis from left to right), and a later one has to
-// be cheaper.
+// What an edit costs, and which of equally cheap ways is taken: the order is that in which the ways
+// into a cell of the table are tried (reference and hypothesis from left to right), and a later one
+// has to be cheaper.
 enum class EditCosts : std::uint8_t {
   unit,    // every edit 1: the Levenshtein distance; insertion, deletion, substitution
-  sclite,  // NIST's: substitution 4, others 3; substitution, insertion, deletion. Prefers more matches,
-           // even where it takes one edit more
+  sclite,  // NIST's: substitution 4, others 3; substitution, insertion, deletion. Prefers more
+           // matches, even where it takes one edit more
 };
 
 std::span<const EnumName<EditCosts>> edit_costs_names();
@@ -30,7 +30,8 @@ struct EditCounts {
   bool operator==(const EditCounts&) const = default;
 };
 
-// Time reference · hypothesis, memory of one row of 8 bytes a hypothesis element. Each at most 2^28 long.
+// Time reference · hypothesis, memory of one row of 8 bytes a hypothesis element. Each at most 2^28
+// long.
 EditCounts count_edits(std::span<const char32_t> reference, std::span<const char32_t> hypothesis,
                        EditCosts costs);
 

@@ -17,14 +17,16 @@ namespace {
 
 EditCounts count(std::u32string_view reference, std::u32string_view hypothesis,
                  EditCosts costs = EditCosts::unit) {
-  return count_edits({reference.data(), reference.size()}, {hypothesis.data(), hypothesis.size()}, costs);
+  return count_edits({reference.data(), reference.size()}, {hypothesis.data(), hypothesis.size()},
+                     costs);
 }
 
 // The cheapest way by trying all, with substitutions of cost `s` and gaps of cost `g`.
 int cheapest(std::u32string_view a, std::u32string_view b, int s, int g) {
   if (a.empty() || b.empty()) return g * static_cast<int>(a.size() + b.size());
   const int diagonal = cheapest(a.substr(1), b.substr(1), s, g) + (a[0] == b[0] ? 0 : s);
-  return std::min({diagonal, cheapest(a.substr(1), b, s, g) + g, cheapest(a, b.substr(1), s, g) + g});
+  return std::min(
+      {diagonal, cheapest(a.substr(1), b, s, g) + g, cheapest(a, b.substr(1), s, g) + g});
 }
 
 std::u32string random_text(std::mt19937& random, std::size_t longest) {
@@ -39,7 +41,8 @@ TEST(EditDistance, CostsWhatTheCheapestWayCosts) {
     const auto a = random_text(random, 6), b = random_text(random, 6);
     EXPECT_EQ(count(a, b).errors(), cheapest(a, b, 1, 1));
     const auto nist = count(a, b, EditCosts::sclite);
-    EXPECT_EQ(4 * nist.substitutions + 3 * (nist.deletions + nist.insertions), cheapest(a, b, 4, 3));
+    EXPECT_EQ(4 * nist.substitutions + 3 * (nist.deletions + nist.insertions),
+              cheapest(a, b, 4, 3));
   }
 }
 
@@ -54,8 +57,8 @@ TEST(EditDistance, InsertionsAndDeletionsExplainTheLengths) {
 TEST(EditDistance, ScliteRatherMatchesThanSubstitutes) {
   // Two substitutions, or a deletion and an insertion around a match.
   EXPECT_EQ(count(U"ab", U"bc", EditCosts::sclite), (EditCounts{2, 0, 1, 1}));
-  // Even at the price of an edit more: three substitutions (12) beside two gaps on either side (12) is a
-  // tie, and the way of the substitution is kept; four (16) are dearer than that.
+  // Even at the price of an edit more: three substitutions (12) beside two gaps on either side (12)
+  // is a tie, and the way of the substitution is kept; four (16) are dearer than that.
   EXPECT_EQ(count(U"abcd", U"dabc", EditCosts::sclite), (EditCounts{4, 0, 1, 1}));
 }
 
@@ -83,7 +86,8 @@ TEST(EditDistance, AnAlignmentHasTheCountsAndMakesTheHypothesis) {
   }
 }
 
-// Word counts of a published decoding: fbai-speech, is21_deep_bias (the manifest of the texts has them).
+// Word counts of a published decoding: fbai-speech, is21_deep_bias (the manifest of the texts has
+// them).
 struct Published {
   const char* reference;
   const char* hypothesis;
@@ -112,7 +116,8 @@ TEST(EditDistance, PublishedCountsAreReproduced) {
   for (const auto& row : published) {
     const std::string stem = std::string("librispeech_test-") + row.reference;
     const auto references = read_tsv(*data / "data" / "text" / (stem + ".ref.tsv"));
-    auto hypotheses = read_tsv(*data / "data" / "text" / (stem + ".hyp." + row.hypothesis + ".tsv"));
+    auto hypotheses =
+        read_tsv(*data / "data" / "text" / (stem + ".hyp." + row.hypothesis + ".tsv"));
     std::unordered_map<std::string, char32_t> ids;
     const auto words = [&](const std::string& text) {
       std::u32string out;

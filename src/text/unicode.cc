@@ -25,7 +25,8 @@ std::u32string normal_form(std::u32string_view text, int form) {
   std::vector<utf8proc_int32_t> buffer(text.size() * 18);
   auto points = utf8proc_decompose(input, size, buffer.data(),
                                    static_cast<utf8proc_ssize_t>(buffer.size()), options);
-  CHECK(points >= 0 && static_cast<std::size_t>(points) <= buffer.size(), "the text is well formed");
+  CHECK(points >= 0 && static_cast<std::size_t>(points) <= buffer.size(),
+        "the text is well formed");
   if (form == UTF8PROC_COMPOSE) points = utf8proc_normalize_utf32(buffer.data(), points, options);
   return {buffer.begin(), buffer.begin() + points};
 }

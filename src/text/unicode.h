@@ -1,4 +1,5 @@
-// Texts as code points: categories, case and normalization forms (utf8proc's tables, Unicode 14 or later).
+// Texts as code points: categories, case and normalization forms (utf8proc's tables, Unicode 14 or
+// later).
 #pragma once
 
 #include <string>

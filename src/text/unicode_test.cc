@@ -20,8 +20,8 @@ TEST(Unicode, LowerCaseKnowsTheFinalSigma) {
 
 TEST(Unicode, DigitsOfAnyScriptHaveTheirValue) {
   EXPECT_EQ(decimal_value(U'7'), 7);
-  EXPECT_EQ(decimal_value(U'٣'), 3);   // Arabic-Indic
-  EXPECT_EQ(decimal_value(U'９'), 9);  // full width
+  EXPECT_EQ(decimal_value(U'٣'), 3);           // Arabic-Indic
+  EXPECT_EQ(decimal_value(U'９'), 9);          // full width
   EXPECT_EQ(decimal_value(U'\U0001D7D9'), 1);  // double-struck, behind the bold ones
   EXPECT_TRUE(is_decimal(U'٣'));
   EXPECT_FALSE(is_decimal(U'²'));

@@ -1,5 +1,6 @@
-// Fuzzes the files that `oasr eval` reads. The first byte says which: k, t, r and j texts in Kaldi's form, tab-separated,
-// trn and JSON Lines; m a manifest, p a partial result, e a result; everything else texts of a form that is found out.
+// Fuzzes the files that `oasr eval` reads. The first byte says which: k, t, r and j texts in
+// Kaldi's form, tab-separated, trn and JSON Lines; m a manifest, p a partial result, e a result;
+// everything else texts of a form that is found out.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -14,7 +15,8 @@ namespace {
 void read_texts(std::string_view text, const char* name) {
   const auto format = oasr::eval::find_text_format(name, "fuzz", text);
   if (!format) std::abort();
-  const auto rows = oasr::eval::parse_text_file(text, "fuzz", *format, oasr::eval::TextSide::reference);
+  const auto rows =
+      oasr::eval::parse_text_file(text, "fuzz", *format, oasr::eval::TextSide::reference);
   if (rows && rows->empty()) std::abort();
   if (!rows && rows.error().what.empty()) std::abort();
 }
@@ -42,14 +44,29 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const char kind = input[0];
   input.remove_prefix(1);
   switch (kind) {
-    case 'k': read_texts(input, "kaldi"); break;
-    case 't': read_texts(input, "tsv"); break;
-    case 'r': read_texts(input, "trn"); break;
-    case 'j': read_texts(input, "jsonl"); break;
-    case 'm': read_manifest(input); break;
-    case 'p': (void)oasr::eval::parse_journal(input, "fuzz"); break;
-    case 'e': read_report(input); break;
-    default: read_texts(input, "auto");
+    case 'k':
+      read_texts(input, "kaldi");
+      break;
+    case 't':
+      read_texts(input, "tsv");
+      break;
+    case 'r':
+      read_texts(input, "trn");
+      break;
+    case 'j':
+      read_texts(input, "jsonl");
+      break;
+    case 'm':
+      read_manifest(input);
+      break;
+    case 'p':
+      (void)oasr::eval::parse_journal(input, "fuzz");
+      break;
+    case 'e':
+      read_report(input);
+      break;
+    default:
+      read_texts(input, "auto");
   }
   return 0;
 }

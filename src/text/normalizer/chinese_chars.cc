@@ -14,8 +14,8 @@ bool is_left_out(char32_t point) {
          category(point) == "Cn";
 }
 
-// A Latin word goes on to white space or to the first character that is not ASCII; "<unk>" ends with
-// its bracket.
+// A Latin word goes on to white space or to the first character that is not ASCII; "<unk>" ends
+// with its bracket.
 std::size_t end_of_token(View text, std::size_t at) {
   if (category(text[at]) == "Lo") return at + 1;
   const char32_t last = text[at] == '<' ? '>' : ' ';

@@ -1,5 +1,5 @@
-// openai-whisper's EnglishTextNormalizer (MIT, Copyright (c) 2022 OpenAI; release 20250625): its steps in
-// its order, so that word errors can be compared with published ones.
+// openai-whisper's EnglishTextNormalizer (MIT, Copyright (c) 2022 OpenAI; release 20250625): its
+// steps in its order, so that word errors can be compared with published ones.
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -30,33 +30,61 @@ struct Rule {
   View from, to;
 };
 
-constexpr Rule kHesitations[] = {
-    {true, U"hmm", U""}, {true, U"mm", U""}, {true, U"mhm", U""}, {true, U"mmm", U""},
-    {true, U"uh", U""}, {true, U"um", U""}};
+constexpr Rule kHesitations[] = {{true, U"hmm", U""}, {true, U"mm", U""}, {true, U"mhm", U""},
+                                 {true, U"mmm", U""}, {true, U"uh", U""}, {true, U"um", U""}};
 
-constexpr Rule kContractions[] = {
-    {true, U"won't", U"will not"}, {true, U"can't", U"can not"}, {true, U"let's", U"let us"},
-    {true, U"ain't", U"aint"}, {true, U"y'all", U"you all"}, {true, U"wanna", U"want to"},
-    {true, U"gotta", U"got to"}, {true, U"gonna", U"going to"}, {true, U"i'ma", U"i am going to"},
-    {true, U"imma", U"i am going to"}, {true, U"woulda", U"would have"},
-    {true, U"coulda", U"could have"}, {true, U"shoulda", U"should have"},
-    {true, U"ma'am", U"madam"},
-    // titles
-    {true, U"mr", U"mister "}, {true, U"mrs", U"missus "}, {true, U"st", U"saint "},
-    {true, U"dr", U"doctor "}, {true, U"prof", U"professor "}, {true, U"capt", U"captain "},
-    {true, U"gov", U"governor "}, {true, U"ald", U"alderman "}, {true, U"gen", U"general "},
-    {true, U"sen", U"senator "}, {true, U"rep", U"representative "}, {true, U"pres", U"president "},
-    {true, U"rev", U"reverend "}, {true, U"hon", U"honorable "}, {true, U"asst", U"assistant "},
-    {true, U"assoc", U"associate "}, {true, U"lt", U"lieutenant "}, {true, U"col", U"colonel "},
-    {true, U"jr", U"junior "}, {true, U"sr", U"senior "}, {true, U"esq", U"esquire "},
-    // perfect tenses
-    {false, U"'d been", U" had been"}, {false, U"'s been", U" has been"},
-    {false, U"'d gone", U" had gone"}, {false, U"'s gone", U" has gone"},
-    {false, U"'d done", U" had done"}, {false, U"'s got", U" has got"},
-    // the rest
-    {false, U"n't", U" not"}, {false, U"'re", U" are"}, {false, U"'s", U" is"},
-    {false, U"'d", U" would"}, {false, U"'ll", U" will"}, {false, U"'t", U" not"},
-    {false, U"'ve", U" have"}, {false, U"'m", U" am"}};
+constexpr Rule kContractions[] = {{true, U"won't", U"will not"},
+                                  {true, U"can't", U"can not"},
+                                  {true, U"let's", U"let us"},
+                                  {true, U"ain't", U"aint"},
+                                  {true, U"y'all", U"you all"},
+                                  {true, U"wanna", U"want to"},
+                                  {true, U"gotta", U"got to"},
+                                  {true, U"gonna", U"going to"},
+                                  {true, U"i'ma", U"i am going to"},
+                                  {true, U"imma", U"i am going to"},
+                                  {true, U"woulda", U"would have"},
+                                  {true, U"coulda", U"could have"},
+                                  {true, U"shoulda", U"should have"},
+                                  {true, U"ma'am", U"madam"},
+                                  // titles
+                                  {true, U"mr", U"mister "},
+                                  {true, U"mrs", U"missus "},
+                                  {true, U"st", U"saint "},
+                                  {true, U"dr", U"doctor "},
+                                  {true, U"prof", U"professor "},
+                                  {true, U"capt", U"captain "},
+                                  {true, U"gov", U"governor "},
+                                  {true, U"ald", U"alderman "},
+                                  {true, U"gen", U"general "},
+                                  {true, U"sen", U"senator "},
+                                  {true, U"rep", U"representative "},
+                                  {true, U"pres", U"president "},
+                                  {true, U"rev", U"reverend "},
+                                  {true, U"hon", U"honorable "},
+                                  {true, U"asst", U"assistant "},
+                                  {true, U"assoc", U"associate "},
+                                  {true, U"lt", U"lieutenant "},
+                                  {true, U"col", U"colonel "},
+                                  {true, U"jr", U"junior "},
+                                  {true, U"sr", U"senior "},
+                                  {true, U"esq", U"esquire "},
+                                  // perfect tenses
+                                  {false, U"'d been", U" had been"},
+                                  {false, U"'s been", U" has been"},
+                                  {false, U"'d gone", U" had gone"},
+                                  {false, U"'s gone", U" has gone"},
+                                  {false, U"'d done", U" had done"},
+                                  {false, U"'s got", U" has got"},
+                                  // the rest
+                                  {false, U"n't", U" not"},
+                                  {false, U"'re", U" are"},
+                                  {false, U"'s", U" is"},
+                                  {false, U"'d", U" would"},
+                                  {false, U"'ll", U" will"},
+                                  {false, U"'t", U" not"},
+                                  {false, U"'ve", U" have"},
+                                  {false, U"'m", U" am"}};
 
 bool matches(View text, std::size_t at, const Rule& rule) {
   return text.substr(at).starts_with(rule.from) && (!rule.whole || is_boundary(text, at)) &&
@@ -120,8 +148,8 @@ Text without_digit_commas(View text) {
   return out;
 }
 
-// Each of `symbols` that no digit follows becomes a space; what follows is used up. `at_end`: the end of
-// the text counts, too.
+// Each of `symbols` that no digit follows becomes a space; what follows is used up. `at_end`: the
+// end of the text counts, too.
 Text without_lone(View text, View symbols, bool at_end) {
   Text out;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -152,20 +180,37 @@ Text without_lone_percent(View text) {
 // Letters that no decomposition makes ASCII.
 View plain_letters(char32_t point) {
   switch (point) {
-    case U'œ': return U"oe";
-    case U'Œ': return U"OE";
-    case U'ø': return U"o";
-    case U'Ø': return U"O";
-    case U'æ': return U"ae";
-    case U'Æ': return U"AE";
-    case U'ß': return U"ss";
-    case U'ẞ': return U"SS";
-    case U'đ': case U'ð': return U"d";
-    case U'Đ': case U'Ð': return U"D";
-    case U'þ': case U'Þ': return U"th";
-    case U'ł': return U"l";
-    case U'Ł': return U"L";
-    default: return {};
+    case U'œ':
+      return U"oe";
+    case U'Œ':
+      return U"OE";
+    case U'ø':
+      return U"o";
+    case U'Ø':
+      return U"O";
+    case U'æ':
+      return U"ae";
+    case U'Æ':
+      return U"AE";
+    case U'ß':
+      return U"ss";
+    case U'ẞ':
+      return U"SS";
+    case U'đ':
+    case U'ð':
+      return U"d";
+    case U'Đ':
+    case U'Ð':
+      return U"D";
+    case U'þ':
+    case U'Þ':
+      return U"th";
+    case U'ł':
+      return U"l";
+    case U'Ł':
+      return U"L";
+    default:
+      return {};
   }
 }
 

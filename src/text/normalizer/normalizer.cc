@@ -31,10 +31,14 @@ std::span<const EnumName<Normalizer>> normalizer_names() {
 
 std::string normalize(Normalizer normalizer, std::string_view utf8) {
   switch (normalizer) {
-    case Normalizer::none: return to_valid_utf8(utf8);
-    case Normalizer::basic: return to_utf8(normalizer::basic(to_utf32(utf8)));
-    case Normalizer::whisper_english: return to_utf8(normalizer::english(to_utf32(utf8)));
-    case Normalizer::chinese_chars: return to_utf8(normalizer::chinese_chars(to_utf32(utf8)));
+    case Normalizer::none:
+      return to_valid_utf8(utf8);
+    case Normalizer::basic:
+      return to_utf8(normalizer::basic(to_utf32(utf8)));
+    case Normalizer::whisper_english:
+      return to_utf8(normalizer::english(to_utf32(utf8)));
+    case Normalizer::chinese_chars:
+      return to_utf8(normalizer::chinese_chars(to_utf32(utf8)));
   }
   return {};
 }

@@ -15,7 +15,8 @@ enum class Normalizer : std::uint8_t {
   none,             // the text as it is
   basic,            // openai-whisper's BasicTextNormalizer, for any language
   whisper_english,  // openai-whisper's EnglishTextNormalizer
-  chinese_chars,    // WeNet's compute-wer with --char=1: upper case, CJK one by one, Latin words whole
+  chinese_chars,    // WeNet's compute-wer with --char=1: upper case, CJK one by one, Latin words
+                    // whole
 };
 
 // "none", "basic", "whisper-english", "chinese-chars".

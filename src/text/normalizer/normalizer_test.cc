@@ -41,7 +41,8 @@ TEST(Normalizer, ChineseCharactersStandAloneAndLatinWordsStayWhole) {
   EXPECT_EQ(tokens("   "), "");
 }
 
-// A multiplier multiplies what is below 1000, as in the reference: …567890 million is …567000 + 890 million.
+// A multiplier multiplies what is below 1000, as in the reference: …567890 million is …567000 + 890
+// million.
 TEST(Normalizer, LongNumbersAreExact) {
   EXPECT_EQ(normalize(Normalizer::whisper_english, "123456789012345678901234567890 million"),
             "123456789012345678902124567000");

@@ -8,14 +8,15 @@
 namespace oasr::normalizer {
 namespace {
 
-constexpr View kOnes[] = {U"one", U"two", U"three", U"four", U"five", U"six", U"seven", U"eight",
-                          U"nine", U"ten", U"eleven", U"twelve", U"thirteen", U"fourteen",
-                          U"fifteen", U"sixteen", U"seventeen", U"eighteen", U"nineteen"};
-constexpr View kTens[] = {U"twenty", U"thirty", U"forty", U"fifty",
-                          U"sixty", U"seventy", U"eighty", U"ninety"};
-constexpr View kThousands[] = {U"thousand", U"million", U"billion", U"trillion", U"quadrillion",
-                               U"quintillion", U"sextillion", U"septillion", U"octillion",
-                               U"nonillion", U"decillion"};
+constexpr View kOnes[] = {U"one",     U"two",       U"three",    U"four",     U"five",
+                          U"six",     U"seven",     U"eight",    U"nine",     U"ten",
+                          U"eleven",  U"twelve",    U"thirteen", U"fourteen", U"fifteen",
+                          U"sixteen", U"seventeen", U"eighteen", U"nineteen"};
+constexpr View kTens[] = {U"twenty", U"thirty",  U"forty",  U"fifty",
+                          U"sixty",  U"seventy", U"eighty", U"ninety"};
+constexpr View kThousands[] = {U"thousand",    U"million",     U"billion",    U"trillion",
+                               U"quadrillion", U"quintillion", U"sextillion", U"septillion",
+                               U"octillion",   U"nonillion",   U"decillion"};
 
 using Words = std::unordered_map<Text, NumberWord>;
 
@@ -66,8 +67,10 @@ Words make_words() {
   for (const View word : kThousands) add_multiplier(words, word, power += 3);
   for (const View word : {U"minus", U"negative"}) words[Text(word)] = {NumberKind::sign, 0, U"-"};
   for (const View word : {U"plus", U"positive"}) words[Text(word)] = {NumberKind::sign, 0, U"+"};
-  for (const auto& [word, symbol] : {std::pair<View, View>{U"pound", U"£"}, {U"euro", U"€"},
-                                     {U"dollar", U"$"}, {U"cent", U"¢"}}) {
+  for (const auto& [word, symbol] : {std::pair<View, View>{U"pound", U"£"},
+                                     {U"euro", U"€"},
+                                     {U"dollar", U"$"},
+                                     {U"cent", U"¢"}}) {
     words[Text(word)] = words[Text(word) + U"s"] = {NumberKind::currency, 0, symbol};
   }
   for (const View word : {U"per", U"percent"}) words[Text(word)] = {NumberKind::percent, 0, U"%"};
@@ -106,7 +109,8 @@ bool is_number_word(View word, NumberKind kind) {
 
 bool NumberValue::ends_with_zeros(std::size_t count) const {
   if (is_zero()) return true;
-  return digits.size() > count && digits.find_first_not_of(U'0', digits.size() - count) == View::npos;
+  return digits.size() > count &&
+         digits.find_first_not_of(U'0', digits.size() - count) == View::npos;
 }
 
 NumberValue whole(int value) {
@@ -147,7 +151,9 @@ std::optional<NumberValue> scaled_decimal(View digits, int power) {
   const auto point = std::min(digits.find(U'.'), digits.size());
   const View before = digits.substr(0, point);
   const View behind = point < digits.size() ? digits.substr(point + 1) : View();
-  const auto all_decimal = [](View text) { return std::all_of(text.begin(), text.end(), is_decimal); };
+  const auto all_decimal = [](View text) {
+    return std::all_of(text.begin(), text.end(), is_decimal);
+  };
   if ((before.empty() && behind.empty()) || !all_decimal(before) || !all_decimal(behind)) {
     return std::nullopt;
   }
@@ -155,7 +161,8 @@ std::optional<NumberValue> scaled_decimal(View digits, int power) {
   const auto places = static_cast<std::size_t>(power);
   if (fraction.size() < places) fraction.append(places - fraction.size(), U'0');
   if (fraction.find_first_not_of(U'0', places) != Text::npos) return std::nullopt;
-  return NumberValue{true, without_leading_zeros(ascii_digits(before) + fraction.substr(0, places))};
+  return NumberValue{true,
+                     without_leading_zeros(ascii_digits(before) + fraction.substr(0, places))};
 }
 
 bool is_arabic_number(View word) {

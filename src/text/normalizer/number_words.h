@@ -24,8 +24,8 @@ enum class NumberKind : std::uint8_t {
 
 struct NumberWord {
   NumberKind kind;
-  int value = 0;        // of ones and tens; of multipliers the power of ten
-  View suffix;          // "s", "th"; of signs and currencies their symbol
+  int value = 0;  // of ones and tens; of multipliers the power of ten
+  View suffix;    // "s", "th"; of signs and currencies their symbol
 };
 
 // Nothing for a word that has to do with no number.

@@ -40,7 +40,8 @@ class NumberReader {
     if (value_) emit(value_->digits);
   }
   void start(NumberValue value) { value_ = std::move(value); }
-  // The number as text, with `more` behind it. Zero alone counts as nothing where `nothing` says so.
+  // The number as text, with `more` behind it. Zero alone counts as nothing where `nothing` says
+  // so.
   void append(View more, bool zero_is_nothing) {
     Text text = value_ && !(zero_is_nothing && value_->is_zero()) ? value_->digits : Text();
     start({false, text.append(more)});
@@ -77,19 +78,29 @@ void NumberReader::read(View word) {
     return emit(word);
   }
   switch (known->kind) {
-    case NumberKind::zero: return append(U"0", true);
-    case NumberKind::one: return read_one(*known, false);
-    case NumberKind::one_suffixed: return read_one(*known, true);
-    case NumberKind::ten: return read_ten(*known, false);
-    case NumberKind::ten_suffixed: return read_ten(*known, true);
-    case NumberKind::multiplier: return read_multiplier(*known);
-    case NumberKind::multiplier_suffixed: return read_multiplier_suffixed(*known);
-    case NumberKind::sign: return read_sign(word, *known);
+    case NumberKind::zero:
+      return append(U"0", true);
+    case NumberKind::one:
+      return read_one(*known, false);
+    case NumberKind::one_suffixed:
+      return read_one(*known, true);
+    case NumberKind::ten:
+      return read_ten(*known, false);
+    case NumberKind::ten_suffixed:
+      return read_ten(*known, true);
+    case NumberKind::multiplier:
+      return read_multiplier(*known);
+    case NumberKind::multiplier_suffixed:
+      return read_multiplier_suffixed(*known);
+    case NumberKind::sign:
+      return read_sign(word, *known);
     case NumberKind::currency:
       if (value_) prefix_ = known->suffix;
       return emit(value_ ? View(value_->digits) : word);
-    case NumberKind::percent: return read_percent(word, *known);
-    case NumberKind::special: return read_special(word);
+    case NumberKind::percent:
+      return read_percent(word, *known);
+    case NumberKind::special:
+      return read_special(word);
   }
 }
 
@@ -103,8 +114,8 @@ void NumberReader::read_arabic(View word, View number) {
   start(arabic_number(number));
 }
 
-// The number under way and one to nineteen, or a multiple of ten: added where the places are free, put
-// behind it elsewhere.
+// The number under way and one to nineteen, or a multiple of ten: added where the places are free,
+// put behind it elsewhere.
 NumberValue NumberReader::with_small(int value, bool is_one) const {
   const NumberValue small = whole(value);
   if (!value_) return small;
@@ -187,8 +198,8 @@ void NumberReader::read_special(View word) {
 // "double five"
 void NumberReader::read_repeat(View word) {
   const auto* digit = number_word(next());
-  const bool is_digit = digit != nullptr && (digit->kind == NumberKind::one ||
-                                             digit->kind == NumberKind::zero);
+  const bool is_digit =
+      digit != nullptr && (digit->kind == NumberKind::one || digit->kind == NumberKind::zero);
   if (!is_digit) {
     flush();
     return emit(word);
@@ -218,13 +229,14 @@ std::size_t end_of_half(View text, std::size_t at) {
 View half_after(View segment) {
   const auto words = split(segment);
   const auto* last = number_word(words.back());
-  const bool is_number = last != nullptr &&
-                         (last->kind == NumberKind::zero || last->kind == NumberKind::one ||
+  const bool is_number =
+      last != nullptr && (last->kind == NumberKind::zero || last->kind == NumberKind::one ||
                           last->kind == NumberKind::ten || last->kind == NumberKind::multiplier);
   return is_number ? U"point five" : U"and a half";
 }
 
-// "three and a half" as "three point five". The words are lost where nothing but space is before them.
+// "three and a half" as "three point five". The words are lost where nothing but space is before
+// them.
 Text with_halves(View text) {
   Text out;
   const auto add = [&out](View piece) {

@@ -21,7 +21,8 @@ Text without(View text, View opening, View closing, bool filled) {
   const auto last = text.find_last_of(closing);
   for (std::size_t at = 0; at < text.size();) {
     const bool may_end = last != View::npos && at < last;
-    if (const auto end = may_end ? end_of_bracket(text, at, opening, closing, filled) : 0; end > 0) {
+    if (const auto end = may_end ? end_of_bracket(text, at, opening, closing, filled) : 0;
+        end > 0) {
       at = end;
     } else {
       out += text[at++];
