@@ -54,12 +54,17 @@ TEST(EditDistance, InsertionsAndDeletionsExplainTheLengths) {
   EXPECT_EQ(count(U"", U""), EditCounts{});
 }
 
+TEST(EditDistance, OfEquallyShortWaysTheOneWithGapsIsTaken) {
+  // Two substitutions, or a deletion and an insertion around the b: both are two edits.
+  EXPECT_EQ(count(U"ab", U"bc"), (EditCounts{2, 0, 1, 1}));
+}
+
 TEST(EditDistance, ScliteRatherMatchesThanSubstitutes) {
-  // Two substitutions, or a deletion and an insertion around a match.
+  // 3 + 3 beside 4 + 4.
   EXPECT_EQ(count(U"ab", U"bc", EditCosts::sclite), (EditCounts{2, 0, 1, 1}));
-  // Even at the price of an edit more: three substitutions (12) beside two gaps on either side (12)
-  // is a tie, and the way of the substitution is kept; four (16) are dearer than that.
-  EXPECT_EQ(count(U"abcd", U"dabc", EditCosts::sclite), (EditCounts{4, 0, 1, 1}));
+  // Three substitutions cost 12, as two deletions and two insertions around the matches do: of equal ways
+  // the diagonal is kept.
+  EXPECT_EQ(count(U"abc", U"cde", EditCosts::sclite).errors(), 3);
 }
 
 TEST(EditDistance, AnAlignmentHasTheCountsAndMakesTheHypothesis) {
