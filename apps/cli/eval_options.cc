@@ -98,15 +98,6 @@ void add_results(CLI::App& command, EvalArguments& a) {
       ->group(kResults);
 }
 
-// The one place where a decoding mode meets the options of the transcription. Whisper has none: its
-// search is set by --beam-size, --temperature and the like.
-Status hand_over_decode_mode(const std::string& mode, TranscribeOptions& options) {
-  (void)options;
-  if (mode.empty()) return {};
-  return usage("'" + mode + "' is a decoding mode that no model here has", "--decode",
-               "Whisper's search is set by --beam-size, --temperature, …");
-}
-
 Status check_kind(const EvalArguments& a) {
   const int kinds = !a.manifests.empty() + !a.score.empty() + !a.compare.empty();
   if (kinds != 1) {
@@ -139,10 +130,6 @@ void add_eval_options(CLI::App& command, EvalArguments& arguments) {
   add_results(command, arguments);
   add_decoding_options(command, arguments.transcribe);
   command
-      .add_option("--decode", arguments.decode_mode, "Decoding mode of models that have several")
-      ->type_name("MODE")
-      ->group("Search");
-  command
       .add_flag("--single-window", arguments.single_window,
                 "Clips of 30 s or less as openai-whisper's decode() takes them: padded samples")
       ->group("Search");
@@ -157,8 +144,6 @@ Status finish_eval_options(EvalArguments& arguments) {
   if (auto good = finish_options(transcribe); !good) return good;
   transcribe.engine.model = arguments.model;
   transcribe.options.single_window = arguments.single_window;
-  if (auto good = hand_over_decode_mode(arguments.decode_mode, transcribe.options); !good)
-    return good;
   if (arguments.manifests.empty()) return {};
   if (auto good = check_options(transcribe.engine, transcribe.options, transcribe.audio); !good) {
     return unexpected(as_command_line(good.error()));

@@ -24,7 +24,6 @@ struct EvalArguments {
 
   // how the model runs and decodes
   TranscribeArguments transcribe;
-  std::string decode_mode;
   bool single_window = false;
 };
 

@@ -364,6 +364,7 @@ void add_transcribe_options(CLI::App& command, TranscribeArguments& arguments) {
   add_inputs(command, arguments);
   add_model(command, arguments);
   add_decoding_options(command, arguments);
+  add_streaming(command, arguments);
 }
 
 void add_decoding_options(CLI::App& command, TranscribeArguments& arguments) {
@@ -373,7 +374,6 @@ void add_decoding_options(CLI::App& command, TranscribeArguments& arguments) {
   add_times(command, arguments);
   add_silence(command, arguments);
   add_ctc(command, arguments);
-  add_streaming(command, arguments);
 }
 
 Status finish_options(TranscribeArguments& arguments) {
