@@ -27,13 +27,6 @@ constexpr std::array kWithoutSpaces = {
 
 }  // namespace
 
-bool is_space(char32_t point) {
-  return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 ||
-         point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) ||
-         point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
-         point == 0x3000;
-}
-
 bool is_written_without_spaces(char32_t point) {
   const auto range =
       std::lower_bound(kWithoutSpaces.begin(), kWithoutSpaces.end(), point,

@@ -1,10 +1,9 @@
-// What a character is: white space, or of a script that writes no spaces between words.
+// Whether a character is of a script that writes no spaces between words.
 #pragma once
 
-namespace oasr {
+#include "text/utf8.h"  // is_space()
 
-// Python's str.isspace().
-bool is_space(char32_t point);
+namespace oasr {
 
 // Han, kana and Hangul, where a character is the unit of counting and timing: CJK Unified
 // Ideographs with their extensions and compatibility forms, Hiragana, Katakana (also half-width),
