@@ -127,6 +127,7 @@ int run_transcribe(TranscribeArguments& arguments) {
   auto recognizer = Recognizer::load(config);
   int status = kOk;
   if (recognizer) {
+    arguments.options = recognizer->resolved(arguments.options);
     TranscribeRun run(arguments, job->plan, job->inputs, job->skipped, terminal);
     status = run.run(*recognizer);
     show_timings(recognizer->timings(), terminal);

@@ -90,6 +90,9 @@ class Recognizer {
                         const std::function<void(std::size_t index, Result<Transcript>)>& done,
                         const Callbacks& callbacks = {});
 
+  // The options as transcribe() uses them: with what the model's family gives to those that are not set.
+  TranscribeOptions resolved(const TranscribeOptions& options) const;
+
   Timings timings() const;
 
   // Times every layer from now on (a few percent slower), or stops. In the order of the first call.

@@ -139,6 +139,10 @@ std::string Recognizer::quantization_summary(bool layers) const {
   return load::to_text(*impl_->quantization, layers);
 }
 
+TranscribeOptions Recognizer::resolved(const TranscribeOptions& options) const {
+  return impl_->transcriber->resolved(options);
+}
+
 Timings Recognizer::timings() const {
   Timings timings = *impl_->timings;
   const engine::StageTimes stages = impl_->transcriber->stage_times();

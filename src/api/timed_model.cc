@@ -1,27 +1,14 @@
 #include "api/timed_model.h"
 
-#include <chrono>
 #include <utility>
+
+#include "base/stopwatch.h"
 
 namespace oasr {
 namespace {
 
 using models::AedState;
 using models::WindowId;
-
-// Adds its own life to a sum of seconds.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& seconds_;
-  Clock::time_point start_;
-};
 
 class TimedState final : public AedState {
  public:

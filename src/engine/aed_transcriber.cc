@@ -153,4 +153,10 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
   impl_->state = std::move(*decoder);
 }
 
+TranscribeOptions AedTranscriber::resolved(const TranscribeOptions& options) const {
+  TranscribeOptions all = options;
+  all.beam_size = options.beam_size.value_or(1);
+  return all;
+}
+
 }  // namespace oasr::engine

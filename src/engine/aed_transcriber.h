@@ -19,6 +19,7 @@ class AedTranscriber final : public Transcriber {
                                 const Callbacks& callbacks = {}) override;
   void transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
                        const Callbacks& callbacks, const Done& done) override;
+  TranscribeOptions resolved(const TranscribeOptions& options) const override;
 
  private:
   struct Impl;

@@ -128,7 +128,11 @@ TEST_F(CtcEngine, GivesATextAloneAndAmongOthersInEveryMode) {
     for (const int batch : {2, 8}) {
       std::size_t next = 0;
       transcriber(batch)->transcribe_many(
-          recordings.size(), [&](std::size_t i) { return std::make_unique<TestAudio>(recordings[i]); }, options, {},
+          recordings.size(),
+          [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+            return std::unique_ptr<AudioSource>(std::make_unique<TestAudio>(recordings[i]));
+          },
+          options, {},
           [&](std::size_t i, Result<Transcript> result) {
             EXPECT_EQ(i, next++);
             ASSERT_TRUE(result) << result.error().message();
@@ -165,7 +169,7 @@ TEST_F(CtcEngine, OneBadRecordingStopsNoOther) {
         auto audio = std::make_unique<TestAudio>(babble(1));
         if (i == 1) audio->fail_at = 4097;
         if (i == 2) return unexpected(ErrorCode::not_found, "no such file");
-        return audio;
+        return std::unique_ptr<AudioSource>(std::move(audio));
       },
       {}, {}, [&](std::size_t, Result<Transcript> result) { got.push_back(result ? "text" : result.error().message()); });
   ASSERT_EQ(got.size(), 3u);

@@ -1,8 +1,8 @@
 #include "engine/ctc_transcriber.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/stopwatch.h"
 #include "decode/attention_beam.h"
 #include "engine/ctc_recording.h"
 #include "engine/fault_error.h"
@@ -26,19 +26,6 @@ struct InFlight {
   std::optional<CtcSearch> search;
   std::vector<float> log_probs;  // of all frames, for joint decoding
   std::vector<CtcResult> results;
-};
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& seconds_;
-  Clock::time_point start_;
 };
 
 }  // namespace
@@ -85,12 +72,13 @@ struct CtcTranscriber::Impl {
 
   void decode_pass(const CtcPlan& plan, std::vector<InFlight>& pass) {
     encode(plan, pass);
-    fail_faulty(pass);
     {
       const Stopwatch watch(times.search);
       const bool attention = plan.mode == CtcMode::attention || plan.mode == CtcMode::joint;
       if (attention) {
-        for (InFlight& utterance : pass) search_by_attention(plan, utterance);
+        for (InFlight& utterance : pass) {
+          if (utterance.recording != nullptr) search_by_attention(plan, utterance);
+        }
       } else if (plan.mode != CtcMode::attention_rescoring) {
         for (InFlight& utterance : pass) utterance.results = first_pass_results(utterance.search->hypotheses());
       }
@@ -117,9 +105,11 @@ struct CtcTranscriber::Impl {
       const Stopwatch watch(times.encode);
       state->step(ids);
     }
+    fail_faulty(pass);
     const Stopwatch watch(times.search);
     context.pool->parallel_for(static_cast<std::int64_t>(pass.size()), [&](std::int64_t i, int) {
       InFlight& utterance = pass[static_cast<std::size_t>(i)];
+      if (utterance.recording == nullptr) return;
       const decode::CtcScores scores = state->scores(utterance.id);
       if (plan.mode != CtcMode::attention && plan.mode != CtcMode::joint) utterance.search->accept(scores);
       if (plan.mode == CtcMode::joint) utterance.log_probs.assign(scores.values.begin(), scores.values.end());
@@ -129,15 +119,20 @@ struct CtcTranscriber::Impl {
 
   void rescore(const CtcPlan& plan, std::vector<InFlight>& pass) {
     const Stopwatch watch(times.rescore);
+    std::vector<InFlight*> heard;
     std::vector<std::vector<decode::CtcHypothesis>> hypotheses;
-    for (const InFlight& utterance : pass) hypotheses.push_back(utterance.search->hypotheses());
-    std::vector<decode::RescoringInput> inputs;
-    for (std::size_t i = 0; i < pass.size(); ++i) {
-      inputs.push_back({.utterance = pass[i].id, .hypotheses = hypotheses[i]});
+    for (InFlight& utterance : pass) {
+      if (utterance.recording == nullptr) continue;
+      heard.push_back(&utterance);
+      hypotheses.push_back(utterance.search->hypotheses());
     }
-    const auto rescored = decode::rescore(
-        *state, inputs, {.ctc_weight = plan.ctc_weight, .reverse_weight = plan.reverse_weight});
-    for (std::size_t i = 0; i < pass.size(); ++i) pass[i].results = rescored_results(rescored.value()[i]);
+    std::vector<decode::RescoringInput> inputs;
+    for (std::size_t i = 0; i < heard.size(); ++i) {
+      inputs.push_back({.utterance = heard[i]->id, .hypotheses = hypotheses[i]});
+    }
+    const auto rescored =
+        decode::rescore(*state, inputs, {.ctc_weight = plan.ctc_weight, .reverse_weight = plan.reverse_weight});
+    for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->results = rescored_results(rescored.value()[i]);
   }
 
   // By the left-to-right decoder, alone or with CTC's prefix scores. Tokens have no times of their own:
@@ -168,7 +163,7 @@ struct CtcTranscriber::Impl {
     }
   }
 
-  // Ends the recordings whose utterances were not finite.
+  // Ends the recordings whose utterances were not finite: they have no recording afterwards.
   void fail_faulty(std::vector<InFlight>& pass) {
     while (const auto fault = state->take_fault()) {
       for (InFlight& utterance : pass) {
@@ -191,6 +186,17 @@ Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<cons
   impl->context = context;
   impl->batch_size = batch_size;
   return std::unique_ptr<Transcriber>(new CtcTranscriber(std::move(impl)));
+}
+
+TranscribeOptions CtcTranscriber::resolved(const TranscribeOptions& options) const {
+  TranscribeOptions all = options;
+  const auto plan = make_ctc_plan(options, *impl_->model);
+  if (!plan) return all;
+  all.ctc.decode = enum_name(ctc_mode_names(), plan->mode);
+  all.beam_size = plan->mode == CtcMode::ctc_greedy_search ? 1 : plan->beam_size;
+  if (plan->mode == CtcMode::attention_rescoring || plan->mode == CtcMode::joint) all.ctc.ctc_weight = plan->ctc_weight;
+  if (plan->mode == CtcMode::attention_rescoring) all.ctc.reverse_weight = plan->reverse_weight;
+  return all;
 }
 
 StageTimes CtcTranscriber::stage_times() const { return impl_->times; }

@@ -153,7 +153,7 @@ void explain(Bench& bench, const std::string& key, const TranscribeOptions& opti
   std::printf(
       "  %s beam %d differs at token %zu: margin there %.6f, mean log-probability ours %.6f"
       " theirs %.6f\n    ours   %s\n    theirs %s\n",
-      key.c_str(), options.beam_size, first, a[first] - b[first],
+      key.c_str(), options.beam_size.value_or(1), first, a[first] - b[first],
       sum_a / static_cast<double>(std::max<std::size_t>(1, ours.size())),
       sum_b / static_cast<double>(std::max<std::size_t>(1, theirs.size())),
       bench.model->tokenizer().decode(ours).c_str(),
@@ -259,7 +259,7 @@ void compare_long(Bench& bench, const std::string& model, bool all) {
     const auto transcript = bench.transcriber->transcribe(*audio, options);
     ASSERT_TRUE(transcript) << transcript.error().message();
     Tally tally;
-    const std::string name = key + " beam " + std::to_string(options.beam_size) +
+    const std::string name = key + " beam " + std::to_string(options.beam_size.value_or(1)) +
                              (options.condition_on_previous_text ? " conditioned" : "");
     compare_segments(transcript->segments, line.at("segments"), tally, name);
     std::printf("%s %s: %d of %d segments equal in tokens and times\n", model.c_str(), name.c_str(),

@@ -9,7 +9,7 @@
 #include "decode/endpoint.h"
 #include "device/thread_pool.h"
 #include "engine/ctc_plan.h"
-#include "oasr/streaming.h"
+#include "oasr/stream_events.h"
 #include "oasr/transcript.h"
 
 namespace oasr::engine {

@@ -52,6 +52,10 @@ class Transcriber {
   virtual void transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
                                const Callbacks& callbacks, const Done& done) = 0;
 
+  // The options with the values that the family and the model give to those that are not set: as they are
+  // used. What can not be served is left as it is.
+  virtual TranscribeOptions resolved(const TranscribeOptions& options) const = 0;
+
   virtual StageTimes stage_times() const { return {}; }
 };
 

@@ -1,9 +1,9 @@
 #include "eval/journal.h"
+#include "testing/test_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "eval/test_files.h"
 
 namespace oasr::eval {
 namespace {
@@ -23,7 +23,7 @@ EvalJournal::Entry entry(const std::string& id, const std::string& text) {
 }
 
 TEST(EvalJournal, WhatWasDoneIsThereAgain) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.path("r.partial");
   {
     auto journal = EvalJournal::open(path, R"({"model": "m"})");
@@ -43,7 +43,7 @@ TEST(EvalJournal, WhatWasDoneIsThereAgain) {
 }
 
 TEST(EvalJournal, ALineThatWasCutShortIsDoneAgain) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.path("r.partial");
   {
     auto journal = EvalJournal::open(path, "{}");
@@ -69,7 +69,7 @@ TEST(EvalJournal, ALineThatWasCutShortIsDoneAgain) {
 }
 
 TEST(EvalJournal, AnotherConfigurationIsRefusedByTheNameOfWhatChanged) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.path("r.partial");
   ASSERT_TRUE(
       EvalJournal::open(path, R"({"decoding": {"beam_size": 1, "task": "t"}, "files": 3})"));
@@ -82,7 +82,7 @@ TEST(EvalJournal, AnotherConfigurationIsRefusedByTheNameOfWhatChanged) {
 }
 
 TEST(EvalJournal, OtherFilesAndDamagedLinesAreRefusedAndLeftAlone) {
-  const TestFiles files;
+  const testing::TestFiles files;
   for (const auto* text : {"some text", "{\"format\": \"other\"}\n", "[1]\n"}) {
     const auto path = files.write("x", text);
     EXPECT_THAT(EvalJournal::open(path, "{}").error().what, HasSubstr("is not a partial result"))
@@ -96,7 +96,7 @@ TEST(EvalJournal, OtherFilesAndDamagedLinesAreRefusedAndLeftAlone) {
 }
 
 TEST(EvalJournal, OnlyOneWritesAtATime) {
-  const TestFiles files;
+  const testing::TestFiles files;
   auto first = EvalJournal::open(files.path("r.partial"), "{}");
   ASSERT_TRUE(first);
   EXPECT_THAT(EvalJournal::open(files.path("r.partial"), "{}").error().what,

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "eval/test_files.h"
 #include "testing/paths.h"
+#include "testing/test_files.h"
 
 namespace oasr::eval {
 namespace {
@@ -22,7 +22,7 @@ std::string error_of(const Result<EvalInputs>& result) {
 }
 
 TEST(EvalManifest, RowsHavePathsBesideTheFileAndASet) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.write(
       "an4/manifest.jsonl",
       "{\"audio\": \"a.wav\", \"text\": \"x y\", \"speaker\": \"s\", \"duration\": 1.5, "
@@ -45,7 +45,7 @@ TEST(EvalManifest, RowsHavePathsBesideTheFileAndASet) {
 }
 
 TEST(EvalManifest, AllBadLinesAreNamedWithTheirNumbers) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.write("m.jsonl",
                                 "{\"audio\": \"a.wav\", \"text\": \"x\"}\n"
                                 "{\"audio\": \"b.wav\"\n"
@@ -63,7 +63,7 @@ TEST(EvalManifest, AllBadLinesAreNamedWithTheirNumbers) {
 }
 
 TEST(EvalManifest, AnIdIsThereOnceInASet) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path =
       files.write("m.jsonl",
                   "{\"audio\": \"a.wav\", \"text\": \"x\", \"id\": \"u\"}\n"
@@ -74,7 +74,7 @@ TEST(EvalManifest, AnIdIsThereOnceInASet) {
 }
 
 TEST(EvalManifest, EmptyTextsAreRefusedOrLeftOutWithANote) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto path = files.write(
       "m.jsonl",
       "{\"audio\": \"a.wav\", \"text\": \"\"}\n{\"audio\": \"b.wav\", \"text\": \"x\"}\n");
@@ -88,7 +88,7 @@ TEST(EvalManifest, EmptyTextsAreRefusedOrLeftOutWithANote) {
 }
 
 TEST(EvalManifest, MissingAudioIsNamedBeforeTheWorkAndAnotherRateIsNoted) {
-  const TestFiles files;
+  const testing::TestFiles files;
   const auto sample = (testing::project_dir() / "assets" / "samples" / "jfk.flac").string();
   auto inputs = read(files.write(
       "m.jsonl", "{\"audio\": \"" + sample + "\", \"text\": \"x\", \"sample_rate\": 8000}\n"));

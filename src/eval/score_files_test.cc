@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "eval/test_files.h"
 #include "oasr/eval.h"
+#include "testing/test_files.h"
 
 namespace oasr::eval {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Result<ScoreTexts> read(const TestFiles& files, const std::string& reference,
+Result<ScoreTexts> read(const testing::TestFiles& files, const std::string& reference,
                         const std::string& hypothesis, const std::string& empty = "refuse") {
   ScoreFiles what;
   what.reference = files.path(reference);
@@ -26,7 +26,7 @@ std::string error_of(const Result<ScoreTexts>& result) {
 }
 
 TEST(ScoreFiles, EveryFormatGivesTheSameTexts) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("kaldi", "a hello  world\nb\tone two\n");
   files.write("t.tsv", "id\ttext\na\thello  world\nb\tone two\n");
   files.write("t.trn", ";; comment\nhello  world (a)\none two (b)\n");
@@ -58,7 +58,7 @@ TEST(ScoreFiles, TheFormatIsSeenInTheLinesWhereTheNameDoesNotTell) {
 }
 
 TEST(ScoreFiles, MissingHypothesesAreNamedAndExtraOnesAreNotCounted) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("ref", "a x y\nb z\nc w\n");
   files.write("hyp", "c w\nd v\na x\n");
   const auto texts = read(files, "ref", "hyp");
@@ -72,7 +72,7 @@ TEST(ScoreFiles, MissingHypothesesAreNamedAndExtraOnesAreNotCounted) {
 }
 
 TEST(ScoreFiles, AllBadLinesAreNamedWithTheirNumbers) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("hyp", "a x\n");
   files.write("r.tsv", "a\tx\na\ty\n\nb\tx\ty\nc\tz\n\tw\n");
   EXPECT_THAT(error_of(read(files, "r.tsv", "hyp")),
@@ -97,7 +97,7 @@ TEST(ScoreFiles, AllBadLinesAreNamedWithTheirNumbers) {
 }
 
 TEST(ScoreFiles, AnEmptyReferenceIsRefusedSkippedOrScoredAsAsked) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("ref", "a x\nb\nc y\n");
   files.write("hyp", "a x\nb oh no\nc y\n");
   EXPECT_THAT(error_of(read(files, "ref", "hyp")), HasSubstr("line 2: the reference is empty"));
@@ -115,7 +115,7 @@ TEST(ScoreFiles, AnEmptyReferenceIsRefusedSkippedOrScoredAsAsked) {
 }
 
 TEST(ScoreFiles, SpeakersComeFromAFileOrFromTheIds) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("ref", "s1-1 x\ns1-2 y\ns2-1 z\n");
   ScoreFiles what{
       files.path("ref"), files.path("ref"), "auto", files.write("u2s", "s1-1 anna\n"), "-", {}};
@@ -126,7 +126,7 @@ TEST(ScoreFiles, SpeakersComeFromAFileOrFromTheIds) {
 }
 
 TEST(ScoreFiles, IdsOfSeveralSetsAreKeptApartWhereBothFilesNameThem) {
-  const TestFiles files;
+  const testing::TestFiles files;
   files.write("r.jsonl", R"({"set": "m", "id": "1", "text": "x"})"
                          "\n"
                          R"({"set": "n", "id": "1", "text": "y"})"

@@ -21,6 +21,10 @@ class Buffer {
     return {reinterpret_cast<float*>(memory_.data()), rows, columns, columns};
   }
   std::int64_t floats() const { return floats_; }
+  // Room for at least so many numbers; if that is more than before, what it held is lost.
+  void reserve(std::int64_t floats) {
+    if (floats_ < floats) *this = Buffer(floats);
+  }
 
  private:
   std::int64_t floats_ = 0;

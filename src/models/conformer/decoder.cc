@@ -8,19 +8,11 @@
 #include "models/conformer/positions.h"
 
 namespace oasr::models::conformer {
-namespace {
-
-void grow(layers::Buffer& buffer, std::int64_t floats) {
-  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
-}
-
-}  // namespace
-
 void DecoderBuffers::reserve(const Config& config, std::int64_t tokens, std::int64_t frames) {
   const std::int64_t d = config.encoder.output_size;
-  grow(x_, tokens * d);
-  grow(normed_, tokens * d);
-  grow(wide_, std::max({3 * tokens * d, tokens * config.decoder->linear_units, 2 * frames * d}));
+  x_.reserve(tokens * d);
+  normed_.reserve(tokens * d);
+  wide_.reserve(std::max({3 * tokens * d, tokens * config.decoder->linear_units, 2 * frames * d}));
 }
 
 Result<Decoder::Attention> Decoder::load_attention(const Config& config, const std::string& path,

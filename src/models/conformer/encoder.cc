@@ -32,11 +32,6 @@ void copy_rows(ConstMatrix from, Matrix to) {
   for (std::int64_t m = 0; m < from.rows; ++m) std::copy_n(from.row(m), from.columns, to.row(m));
 }
 
-// Grows a buffer; what it held is lost.
-void grow(layers::Buffer& buffer, std::int64_t floats) {
-  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
-}
-
 }  // namespace
 
 EncoderCache::EncoderCache(const Config& config, const ChunkMask& mask, bool whole)
@@ -56,8 +51,8 @@ std::size_t EncoderCache::bytes() const {
 void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64_t pieces) {
   const std::int64_t d = config.encoder.output_size;
   const std::int64_t padded = rows + pieces * (config.encoder.cnn_module_kernel - 1);
-  grow(normed_, rows * d);
-  grow(wide_, std::max({5 * rows * d, std::min(rows, kFeedForwardRows) * config.encoder.linear_units,
+  normed_.reserve(rows * d);
+  wide_.reserve(std::max({5 * rows * d, std::min(rows, kFeedForwardRows) * config.encoder.linear_units,
                         3 * rows * d + padded * d}));
 }
 

@@ -10,23 +10,20 @@
 namespace oasr::models::conformer {
 namespace {
 
-void grow(layers::Buffer& buffer, std::int64_t floats) {
-  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
-}
-
-// x -= log Σ exp x, row by row.
-void log_softmax(ExecContext& context, Matrix x) {
-  context.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
-    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
-    const float total = decode::log_sum_exp(values);
-    for (float& value : values) value -= total;
-  });
-}
-
 bool all_finite(std::span<const float> values) {
   float sum = 0;  // NaN and infinity stay
   for (const float value : values) sum += value * 0.0f;
   return sum == 0.0f;
+}
+
+// x -= log Σ exp x, row by row; a row that is not finite stays as it is.
+void log_softmax(ExecContext& context, Matrix x) {
+  context.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
+    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
+    if (!all_finite(values)) return;
+    const float total = decode::log_sum_exp(values);
+    for (float& value : values) value -= total;
+  });
 }
 
 }  // namespace
@@ -101,8 +98,8 @@ void State::step(std::span<const UtteranceId> utterances) {
     CHECK(pieces_.back().rows > 0, "utterances that are ready");
     rows += pieces_.back().rows;
   }
-  grow(x_, rows * d);
-  grow(log_probs_, rows * vocabulary);
+  x_.reserve(rows * d);
+  log_probs_.reserve(rows * vocabulary);
   const Matrix x = x_.matrix(rows, d);
   std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
@@ -211,7 +208,7 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
       pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
     }
     const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
-    grow(log_probs_, hidden.rows * config.output_dim);
+    log_probs_.reserve(hidden.rows * config.output_dim);
     const Matrix log_probs = log_probs_.matrix(hidden.rows, config.output_dim);
     decoder.logits(context_, hidden, log_probs);
     log_softmax(context_, log_probs);

@@ -14,10 +14,6 @@ namespace {
 // Encoder frames that are computed at a time: the first convolution's output stays in the cache.
 constexpr std::int64_t kBlockFrames = 32;
 
-void grow(layers::Buffer& buffer, std::int64_t floats) {
-  if (buffer.floats() < floats) buffer = layers::Buffer(floats);
-}
-
 }  // namespace
 
 Status Subsampling::load_cmvn(const layers::Parameters& parameters, const Checkpoint& checkpoint) {
@@ -80,7 +76,7 @@ void Subsampling::forward(ExecContext& context, ConstMatrix features, Matrix y, 
 
 void Subsampling::block(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const {
   const std::int64_t bins = config_.input_dim, d = config_.encoder.output_size;
-  grow(buffers.features, features.rows * bins);
+  buffers.features.reserve(features.rows * bins);
   const Matrix normalised = buffers.features.matrix(features.rows, bins);
   for (std::int64_t t = 0; t < features.rows; ++t) {
     const float* from = features.row(t);
@@ -95,7 +91,7 @@ void Subsampling::block(ExecContext& context, ConstMatrix features, Matrix y, Bu
   ConstMatrix x{normalised.data, features.rows * bins, 1, 1};
   for (std::size_t stage = 0; stage < convs_.size(); ++stage) {
     const layers::ImageExtent next = convs_[stage].outputs(extent);
-    grow(buffers.stages[stage], next.pixels() * d);
+    buffers.stages[stage].reserve(next.pixels() * d);
     const Matrix out = buffers.stages[stage].matrix(next.pixels(), d);
     convs_[stage].forward(context, extent, x, out);
     extent = next;

@@ -9,7 +9,7 @@
 
 #include "testing/paths.h"
 
-namespace oasr::eval {
+namespace oasr::testing {
 
 class TestFiles {
  public:
@@ -25,7 +25,7 @@ class TestFiles {
   }
 
  private:
-  ::oasr::testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
-}  // namespace oasr::eval
+}  // namespace oasr::testing
