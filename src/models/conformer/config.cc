@@ -194,7 +194,17 @@ Result<int> special(const Json& root, std::initializer_list<const char*> names, 
   return fallback;
 }
 
+// A section that is no mapping would be read as one that is not there.
+Status check_sections(const Json& root) {
+  for (const char* name : {"encoder_conf", "decoder_conf", "ctc_conf", "model_conf", "dataset_conf", "tokenizer_conf"}) {
+    if (!root.contains(name) || root[name].is_null() || root[name].is_object()) continue;
+    return Section(root).bad(name, "is not a mapping of names to values");
+  }
+  return {};
+}
+
 Result<Config> read(const Json& root) {
+  TRY(check_sections(root));
   const std::string encoder = TRY(Section(root).text("encoder", "conformer"));
   if (encoder != "conformer") {
     return Section(root).bad("encoder", "is \"" + encoder.substr(0, 40) + "\"; served is conformer",

@@ -83,6 +83,11 @@ TEST(ConformerConfig, RefusesAnotherEncoderAndAMissingVocabulary) {
               HasSubstr("no right-to-left decoder"));
 }
 
+TEST(ConformerConfig, RefusesASectionThatIsNoMapping) {
+  EXPECT_THAT(read_config(with(R"({"encoder_conf": {}, "decoder_conf": [1], "output_dim": 9})")).error().message(),
+              HasSubstr("decoder_conf is not a mapping"));
+}
+
 TEST(ConformerLayers, AreTheNinetySixAndSixtyProductsThatAreQuantized) {
   const Config config = read_config(with(kLibriSpeech)).value();
   const auto spec = quant::select({.scheme = "int8_w8a8"}, layer_facts(config), quant::Origin::online).value();

@@ -1,12 +1,5 @@
 // The network against WeNet's own outputs, float32: a small random U2++ (goldens/wenet_u2pp).
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "base/json.h"
-#include "models/conformer/state.h"
-#include "testing/arrays.h"
+#include "models/conformer/testing.h"
 #include "testing/paths.h"
 
 namespace oasr::models::conformer {
@@ -15,14 +8,10 @@ namespace {
 using testing::Array;
 using testing::read_array;
 
-struct ConformerGolden : ::testing::Test {
+struct ConformerGolden : ConformerFixture {
   void SetUp() override {
     OASR_REQUIRE_FULL_DATA();
-    folder = *testing::full_data() / "goldens/wenet_u2pp";
-    const Checkpoint checkpoint = open_checkpoint(folder).value();
-    config = read_config(checkpoint).value();
-    network = Network::load(config, checkpoint, {}).value();
-    state = std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa()});
+    load(*testing::full_data() / "goldens/wenet_u2pp");
     features = array("feats");
     lengths = array("feats_lengths");
   }
@@ -35,26 +24,9 @@ struct ConformerGolden : ::testing::Test {
     return {begin, begin + static_cast<std::ptrdiff_t>(count)};
   }
 
-  // Feeds `piece` feature frames at a time; the whole utterance for 0.
   UtteranceId run(std::size_t index, const ChunkMask& mask, bool whole, std::size_t piece,
                   std::vector<float>* log_probs = nullptr) {
-    const UtteranceId id = state->open(mask, whole);
-    const std::vector<float> all = utterance(index);
-    const std::size_t step = piece == 0 ? all.size() : piece * 80;
-    const auto advance = [&] {
-      while (state->ready(id)) {
-        state->step({&id, 1});
-        const auto scores = state->scores(id).values;
-        if (log_probs != nullptr) log_probs->insert(log_probs->end(), scores.begin(), scores.end());
-      }
-    };
-    for (std::size_t at = 0; at < all.size(); at += step) {
-      state->accept(id, std::span(all).subspan(at, std::min(step, all.size() - at)));
-      advance();
-    }
-    state->finish(id);
-    advance();
-    return id;
+    return ConformerFixture::run(utterance(index), mask, whole, piece, log_probs);
   }
 
   // Row `index` of a batch of outputs [B, T, D], as long as the utterance.
@@ -65,23 +37,6 @@ struct ConformerGolden : ::testing::Test {
     return {begin, begin + static_cast<std::ptrdiff_t>(frames * width)};
   }
 
-  // Within 1e-4 of the greatest value, the bound of a float32 network against another order of
-  // sums.
-  static void expect_close(std::span<const float> got, const std::vector<double>& want) {
-    ASSERT_EQ(got.size(), want.size());
-    double greatest = 0, worst = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      greatest = std::max(greatest, std::abs(want[i]));
-      worst = std::max(worst, std::abs(static_cast<double>(got[i]) - want[i]));
-    }
-    EXPECT_LE(worst, 1e-4 * greatest) << "of " << greatest;
-  }
-
-  std::filesystem::path folder;
-  Config config;
-  ThreadPool pool{2};
-  std::shared_ptr<const Network> network;
-  std::unique_ptr<State> state;
   Array features, lengths;
 };
 

@@ -32,15 +32,16 @@ Status Subsampling::load_cmvn(const layers::Parameters& parameters, const Checkp
     return unexpected(ErrorCode::not_found, "train.yaml asks for global statistics, and there are none", {},
                       "put the global_cmvn file of the training into the folder");
   }
-  const Json json = TRY(parse_json(document->second, "global_cmvn"));
+  const std::string where = checkpoint.path.string() + ": global_cmvn";
+  const Json json = TRY(parse_json(document->second, where));
   if (!json.contains("text") || !json["text"].is_string()) {
-    return unexpected(ErrorCode::bad_checkpoint, "global_cmvn has no text");
+    return unexpected(ErrorCode::bad_checkpoint, "has no text", where);
   }
   const auto text = json["text"].get<std::string>();
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string::npos && text[first] == '{';
-  Cmvn cmvn = TRY(is_json ? cmvn_from_json(text, "global_cmvn", config_.input_dim)
-                          : cmvn_from_kaldi(text, "global_cmvn", config_.input_dim));
+  Cmvn cmvn = TRY(is_json ? cmvn_from_json(text, where, config_.input_dim)
+                          : cmvn_from_kaldi(text, where, config_.input_dim));
   mean_ = std::move(cmvn.mean);
   istd_ = std::move(cmvn.istd);
   return {};

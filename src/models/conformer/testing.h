@@ -1,0 +1,68 @@
+// For tests of the Conformer: a network of a folder, and utterances that run through it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/conformer/state.h"
+#include "testing/arrays.h"
+
+namespace oasr::models::conformer {
+
+struct ConformerFixture : ::testing::Test {
+  std::filesystem::path folder;
+  Config config;
+  ThreadPool pool{2};
+  std::shared_ptr<const Network> network;
+  std::unique_ptr<State> state;
+
+  void load(const std::filesystem::path& path) {
+    folder = path;
+    const Checkpoint checkpoint = open_checkpoint(folder).value();
+    config = read_config(checkpoint).value();
+    network = Network::load(config, checkpoint, {}).value();
+    state = std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa()});
+  }
+
+  // Feeds features [n, input_dim], `piece` frames at a time (all of them for 0), to the end. The log-probabilities
+  // of all frames are appended to log_probs.
+  UtteranceId run(std::span<const float> features, const ChunkMask& mask, bool whole, std::size_t piece,
+                  std::vector<float>* log_probs = nullptr) {
+    const UtteranceId id = state->open(mask, whole);
+    const std::size_t step = piece == 0 ? features.size() : piece * static_cast<std::size_t>(config.input_dim);
+    const auto advance = [&] {
+      while (state->ready(id)) {
+        state->step({&id, 1});
+        const auto scores = state->scores(id).values;
+        if (log_probs != nullptr) log_probs->insert(log_probs->end(), scores.begin(), scores.end());
+      }
+    };
+    for (std::size_t at = 0; at < features.size(); at += step) {
+      state->accept(id, features.subspan(at, std::min(step, features.size() - at)));
+      advance();
+    }
+    state->finish(id);
+    advance();
+    return id;
+  }
+
+  // Within 1e-4 of the greatest value, the bound that is promised for a float32 network against another
+  // order of sums.
+  static void expect_close(std::span<const float> got, const std::vector<double>& want) {
+    ASSERT_EQ(got.size(), want.size());
+    double greatest = 0, worst = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      greatest = std::max(greatest, std::abs(want[i]));
+      worst = std::max(worst, std::abs(static_cast<double>(got[i]) - want[i]));
+    }
+    EXPECT_LE(worst, 1e-4 * greatest) << "of " << greatest;
+  }
+};
+
+}  // namespace oasr::models::conformer
