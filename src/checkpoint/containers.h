@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -57,5 +58,8 @@ Status add_document(Checkpoint& checkpoint, const std::filesystem::path& folder,
 
 // What lies at `path`, for the error of a path that no container takes ("a GGUF file").
 std::string describe_path(const std::filesystem::path& path);
+
+// Whose torch file has these keys at its top level ("a WeNet checkpoint"); empty: unknown.
+std::string_view torch_kind(std::span<const std::string> keys);
 
 }  // namespace oasr

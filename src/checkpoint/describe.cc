@@ -45,6 +45,28 @@ constexpr std::array kMagics = {
     Magic{0, "<html", "a web page"},
 };
 
+struct TorchKind {
+  std::string_view key;  // the beginning of a key at the top level
+  std::string_view what;
+};
+// The first row that fits counts: ESPnet's and FunASR's names are otherwise much like WeNet's.
+constexpr std::array kTorchKinds = {
+    TorchKind{"frontend.", "an ESPnet checkpoint"},
+    TorchKind{"normalize.", "an ESPnet checkpoint"},
+    TorchKind{"encoder.encoders0.", "a FunASR checkpoint"},
+    TorchKind{"encoder.global_cmvn", "a WeNet checkpoint"},
+    TorchKind{"encoder.encoders.", "a WeNet checkpoint"},
+    TorchKind{"ctc.ctc_lo", "a WeNet checkpoint"},
+    TorchKind{"model.encoder.", "a Hugging Face pytorch_model.bin"},
+    TorchKind{"encoder.pre_encode", "the weights of a NeMo model"},
+    TorchKind{"encoder_embed.", "an icefall checkpoint"},
+    TorchKind{"pytorch-lightning_version", "a Lightning training checkpoint"},
+    TorchKind{"model_avg", "an icefall training checkpoint"},
+    TorchKind{"model_state_dict", "an OpenAI Whisper checkpoint"},
+    TorchKind{"optimizer", "a training checkpoint"},
+    TorchKind{"model", "a checkpoint of icefall's kind"},
+};
+
 bool is_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -118,6 +140,15 @@ std::string describe_path(const fs::path& path) {
   if (fs::is_directory(path, error)) return describe_folder(path);
   if (!fs::is_regular_file(path, error)) return "neither a file nor a folder";
   return describe_file(path);
+}
+
+std::string_view torch_kind(std::span<const std::string> keys) {
+  for (const auto& kind : kTorchKinds) {
+    if (std::any_of(keys.begin(), keys.end(), [&](const auto& key) { return key.starts_with(kind.key); })) {
+      return kind.what;
+    }
+  }
+  return {};
 }
 
 }  // namespace oasr

@@ -17,30 +17,11 @@ const PickleId* find(const Items& items, std::string_view key) {
   return it == items.end() ? nullptr : &it->second;
 }
 
-struct Landmark {
-  std::string_view key;  // the beginning of a key at the top level
-  std::string_view what;
-};
-constexpr std::array kLandmarks = {
-    Landmark{"encoder.global_cmvn", "a WeNet checkpoint"},
-    Landmark{"ctc.ctc_lo", "a WeNet checkpoint"},
-    Landmark{"model.encoder.", "a Hugging Face pytorch_model.bin"},
-    Landmark{"encoder.encoders0.", "a FunASR checkpoint"},
-    Landmark{"encoder.pre_encode", "the weights of a NeMo model"},
-    Landmark{"pytorch-lightning_version", "a Lightning training checkpoint"},
-    Landmark{"model_avg", "an icefall training checkpoint"},
-    Landmark{"optimizer", "a training checkpoint"},
-    Landmark{"model", "a checkpoint of icefall's kind"},
-};
-
 Unexpected refuse_other(const Items& top) {
-  std::string what = "an unknown kind of checkpoint";
-  for (const auto& landmark : kLandmarks) {
-    const auto begins = [&](const auto& item) { return item.first.starts_with(landmark.key); };
-    if (!std::any_of(top.begin(), top.end(), begins)) continue;
-    what = landmark.what;
-    break;
-  }
+  std::vector<std::string> names;
+  for (const auto& item : top) names.push_back(item.first);
+  std::string what(torch_kind(names));
+  if (what.empty()) what = "an unknown kind of checkpoint";
   std::string keys;
   for (std::size_t i = 0; i < std::min<std::size_t>(top.size(), 3); ++i) {
     keys += (i > 0 ? ", " : "") + top[i].first.substr(0, 60);

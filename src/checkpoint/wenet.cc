@@ -44,15 +44,39 @@ Result<fs::path> weights_in(const fs::path& folder) {
                              : "give the file itself (FOLDER/avg_5.pt)");
 }
 
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, PickleId>>& items) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.push_back(item.first);
+  return names;
+}
+
+// Refuses the checkpoints of other toolkits by their name: a list of what they lack would be long.
+Status check_kind(const std::vector<std::string>& top, const std::vector<std::string>& names, const fs::path& path) {
+  constexpr std::string_view kOurs = "a WeNet checkpoint";
+  std::string_view kind = torch_kind(names);
+  if (kind == kOurs) return {};
+  if (const auto outer = torch_kind(top); kind.empty() && outer != kOurs) kind = outer;
+  std::string begins;
+  for (std::size_t i = 0; i < std::min<std::size_t>(top.size(), 3); ++i) {
+    begins += (i > 0 ? ", " : "") + top[i].substr(0, 60);
+  }
+  return unexpected(ErrorCode::unsupported,
+                    "is a PyTorch file of " + std::string(kind.empty() ? "an unknown kind of checkpoint" : kind) +
+                        " (it begins with: " + begins + "), not WeNet's state dict with encoder.encoders.…",
+                    path.string(), "give the final.pt or avg_*.pt that WeNet's training wrote beside the train.yaml");
+}
+
 Status read_weights(Checkpoint& checkpoint, const fs::path& path) {
   const FileBytes file = TRY(FileBytes::map(path));
   auto archive = TRY(located(TorchArchive::open(file), file.where()));
   auto items = TRY(located(archive.items(archive.pickle().root(), "the checkpoint"), file.where()));
+  const auto top = names_of(items);
   for (const auto& [name, id] : items) {  // training scripts of others nest it
     if (name != "model" && name != "state_dict") continue;
     items = TRY(located(archive.items(PickleId(id), name), file.where()));
     break;
   }
+  TRY(check_kind(top, names_of(items), path));
   for (const auto& [name, id] : items) {
     checkpoint.tensors.tensors.emplace(name, TRY(located(archive.tensor(id, name), file.where())));
   }
@@ -145,8 +169,11 @@ int detect_wenet(const fs::path& path) {
   if (fs::is_regular_file(path, ignored) && path.filename() != kConfig && !is_torch_file(path)) {
     return kNotThis;
   }
-  const fs::path config = folder_of(path) / kConfig;
-  return path_exists(config) && names_an_encoder(config) ? kByConfig : kNotThis;
+  const fs::path folder = folder_of(path), config = folder / kConfig;
+  if (!path_exists(config)) return kNotThis;
+  if (names_an_encoder(config)) return kByConfig;
+  // Other programs write a train.yaml too: beside a final.pt it is more likely WeNet's, and incomplete.
+  return folder == path && path_exists(folder / "final.pt") ? kByLayout : kNotThis;
 }
 
 Result<Checkpoint> read_wenet(const fs::path& path) {
@@ -159,6 +186,11 @@ Result<Checkpoint> read_wenet(const fs::path& path) {
   const Json json = TRY(parse_yaml(TRY(read_text_file(config)), config.string()));
   if (!json.is_object()) {
     return unexpected(ErrorCode::bad_checkpoint, "is not a mapping of names to values", config.string());
+  }
+  if (!json.contains("encoder_conf") || !json["encoder_conf"].is_object()) {
+    return unexpected(ErrorCode::bad_checkpoint,
+                      json.contains("encoder_conf") ? "has an encoder_conf that is not a mapping" : "has no encoder_conf",
+                      config.string(), "take the train.yaml that WeNet's training wrote beside the checkpoint");
   }
   checkpoint.documents[kConfig] = json.dump();
   TRY(read_cmvn(checkpoint, folder, json));
