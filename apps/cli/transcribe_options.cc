@@ -295,17 +295,41 @@ void add_streaming(CLI::App& command, TranscribeArguments& a) {
                      "Seconds after which an utterance ends")->capture_default_str()->group(kStreaming);
 }
 
+// What was asked of a stream without asking for one.
+Status check_no_streaming(const TranscribeArguments& a) {
+  const StreamingOptions plain;
+  const char* option = nullptr;
+  if (!a.endpoints) option = "--no-endpoints";
+  if (!a.streaming.partial_results) option = "--no-partial-results";
+  if (a.streaming.endpoints[0].trailing_silence != plain.endpoints[0].trailing_silence) {
+    option = "--rule1-min-trailing-silence";
+  }
+  if (a.streaming.endpoints[1].trailing_silence != plain.endpoints[1].trailing_silence) {
+    option = "--rule2-min-trailing-silence";
+  }
+  if (a.streaming.endpoints[2].utterance_length != plain.endpoints[2].utterance_length) {
+    option = "--rule3-min-utterance-length";
+  }
+  if (option == nullptr) return {};
+  return unexpected(ErrorCode::invalid_argument, "is an option of a stream", option, "add --streaming, or leave it out");
+}
+
 // Options that a stream does not have.
 Status check_streaming(TranscribeArguments& a) {
   const auto refuse = [](const char* option, const char* what) {
     return unexpected(ErrorCode::invalid_argument, std::string("does not go with --streaming: ") + what, option);
   };
-  if (!a.streams) return {};
+  if (!a.streams) return check_no_streaming(a);
   if (!a.endpoints) a.streaming.endpoints.clear();
-  if (!a.output_dir.empty() || !a.output_file.empty()) return refuse("--output-dir", "a stream goes to standard output");
-  if (a.inputs.size() != 1 || !a.manifest.empty()) return refuse("inputs", "it takes one recording, or - for a pipe");
+  if (a.options.ctc.chunk_size == 0) a.options.ctc.chunk_size = kStreamingChunkSize;
+  if (!a.output_dir.empty()) return refuse("--output-dir", "a stream goes to standard output");
+  if (!a.output_file.empty()) return refuse("--output-file", "a stream goes to standard output");
+  if (a.inputs.size() > 1) return refuse("several inputs", "it takes one recording, or - for a pipe");
+  if (!a.manifest.empty()) return refuse("--manifest", "it takes one recording, or - for a pipe");
   if (a.engine.batch_size != 1) return refuse("--batch-size", "there is one recording");
-  if (a.skip_existing || !a.shard.empty() || a.recursive) return refuse("--skip-existing, --shard, --recursive", "there is one recording");
+  if (a.skip_existing) return refuse("--skip-existing", "there is one recording");
+  if (!a.shard.empty()) return refuse("--shard", "there is one recording");
+  if (a.recursive) return refuse("--recursive", "there is one recording");
   return {};
 }
 

@@ -9,6 +9,9 @@
 
 namespace oasr {
 
+// Encoder frames of a chunk when TranscribeOptions names no chunk size.
+inline constexpr int kStreamingChunkSize = 16;
+
 // A rule that ends an utterance, when all three hold; seconds.
 struct Endpoint {
   bool must_contain_speech = false;  // something was recognised since the utterance began

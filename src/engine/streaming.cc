@@ -12,8 +12,6 @@
 namespace oasr::engine {
 namespace {
 
-constexpr int kDefaultChunk = 16;  // encoder frames
-
 bool all_finite(std::span<const float> samples) {
   return std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); });
 }
@@ -213,7 +211,7 @@ Result<std::unique_ptr<StreamingSessions>> StreamingSessions::create(std::shared
                                                                      const StreamingOptions& streaming,
                                                                      ExecContext context) {
   TranscribeOptions chunked = options;
-  if (chunked.ctc.chunk_size == 0) chunked.ctc.chunk_size = kDefaultChunk;
+  if (chunked.ctc.chunk_size == 0) chunked.ctc.chunk_size = kStreamingChunkSize;
   auto impl = std::make_unique<Impl>();
   impl->plan = TRY(make_ctc_plan(chunked, *model));
   if (impl->plan.mode == CtcMode::attention || impl->plan.mode == CtcMode::joint) {
@@ -260,6 +258,7 @@ Status StreamingSessions::accept(SessionId id, std::span<const float> samples) {
   Impl::Session* session = impl_->find(id);
   if (session == nullptr) return no_session("is not open");
   if (session->finished) return no_session("was finished: it takes no more audio");
+  if (session->over) return no_session("has failed: it takes no more audio");
   if (!all_finite(samples)) return unexpected(ErrorCode::bad_audio, "samples are not finite", "session");
   session->resampled.clear();
   TRY(session->resampler.push(samples, session->resampled));
@@ -271,6 +270,7 @@ Status StreamingSessions::finish(SessionId id) {
   Impl::Session* session = impl_->find(id);
   if (session == nullptr) return no_session("is not open");
   if (session->finished) return no_session("was finished before");
+  if (session->over) return no_session("has failed: there is nothing to finish");
   session->resampled.clear();
   TRY(session->resampler.finish(session->resampled));
   session->fbank.push(session->resampled, session->features);
