@@ -109,8 +109,13 @@ Result<std::shared_ptr<const decode::ContextGraph>> make_context(const CtcOption
   if (options.hotwords.empty()) return graph;
   std::vector<decode::TextPhrase> phrases;
   for (const Hotword& word : options.hotwords) phrases.push_back({word.text, word.weight});
-  const auto encoded = TRY(decode::encode_phrases(model.tokenizer(), phrases));
-  return decode::ContextGraph::make(encoded, model.vocabulary(), model.tokens().blank);
+  auto encoded = decode::encode_phrases(model.tokenizer(), phrases);
+  if (!encoded) {
+    Error error = std::move(encoded).error();
+    error.where = "hotwords";
+    return unexpected(std::move(error));
+  }
+  return decode::ContextGraph::make(*encoded, model.vocabulary(), model.tokens().blank);
 }
 
 }  // namespace

@@ -210,6 +210,10 @@ Result<std::unique_ptr<StreamingSessions>> StreamingSessions::create(std::shared
                                                                      const TranscribeOptions& options,
                                                                      const StreamingOptions& streaming,
                                                                      ExecContext context) {
+  if (const std::string why = model->streaming_refusal(); !why.empty()) {
+    return unexpected(ErrorCode::unsupported, "the model can not be streamed: " + why, {},
+                      "decode whole recordings with it (leave --streaming out)");
+  }
   TranscribeOptions chunked = options;
   if (chunked.ctc.chunk_size == 0) chunked.ctc.chunk_size = kStreamingChunkSize;
   auto impl = std::make_unique<Impl>();

@@ -18,8 +18,8 @@ namespace oasr::engine {
 // depend on the others. Not thread-safe.
 class StreamingSessions {
  public:
-  // Errors: what make_ctc_plan() says, a model that can not be cut into chunks, endpoint rules that make no
-  // sense. Without a chunk size 16 frames are taken. The pool must outlive the sessions.
+  // Errors: what make_ctc_plan() says, a model that can not be cut into chunks (unsupported), endpoint rules
+  // that make no sense. Without a chunk size kStreamingChunkSize is taken. The pool must outlive the sessions.
   static Result<std::unique_ptr<StreamingSessions>> create(std::shared_ptr<const models::CtcModel> model,
                                                            const TranscribeOptions& options,
                                                            const StreamingOptions& streaming, ExecContext context);
@@ -28,7 +28,8 @@ class StreamingSessions {
   using SessionId = int;
   // Audio of any rate that resampling serves, Hz.
   Result<SessionId> open(int sample_rate);
-  // Errors (invalid_argument): a session that is not open, or was finished; samples that are not finite.
+  // Errors: a session that is not open, was finished or has failed (invalid_argument); samples that are not
+  // finite (bad_audio).
   Status accept(SessionId session, std::span<const float> samples);
   Status finish(SessionId session);
   // Gives up a session at any time.
