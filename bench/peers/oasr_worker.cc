@@ -4,6 +4,8 @@
 //
 // One JSON object a line on standard input, {"audio": path, "timestamps": bool, "single_window":
 // bool}; one a line back. The last key is for tools/score.py: the reference's path for short clips.
+// {"audio": path, "family": "ctc"} for models with a CTC head (u2pp_peers.py): the defaults, and the seconds
+// of the parts beside the rest.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -49,6 +51,7 @@ int fail(const oasr::Error& error) {
 // Greedy, no fallback, no previous text, no gating: what the peers are asked to do.
 oasr::TranscribeOptions plain_options(const nlohmann::json& job) {
   oasr::TranscribeOptions options;
+  if (job.value("family", "") == "ctc") return options;
   options.language = "en";
   options.temperatures = {0.0};
   options.condition_on_previous_text = false;
@@ -83,6 +86,7 @@ int main(int argc, char** argv) {
     const auto job = nlohmann::json::parse(line);
     oasr::AudioInput audio;
     audio.path = job.at("audio").get<std::string>();
+    const oasr::Timings before = recognizer->timings();
     const double wall = wall_seconds();
     const double cpu = cpu_seconds();
     double first = 0;
@@ -92,10 +96,16 @@ int main(int argc, char** argv) {
     };
     const auto result = recognizer->transcribe(audio, plain_options(job), callbacks);
     if (!result) return fail(result.error());
+    const double spent = wall_seconds() - wall;
+    const oasr::Timings after = recognizer->timings();
     reply({{"text", result->text},
-           {"wall", wall_seconds() - wall},
+           {"wall", spent},
            {"cpu", cpu_seconds() - cpu},
            {"first", first},
+           {"features", after.feature_seconds - before.feature_seconds},
+           {"encode", after.encode_seconds - before.encode_seconds},
+           {"search", after.search_seconds - before.search_seconds},
+           {"rescore", after.rescore_seconds - before.rescore_seconds},
            {"peak_mib", peak_mib()}});
   }
   return 0;
