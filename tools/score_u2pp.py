@@ -44,10 +44,10 @@ def audio_of(data, name, line):
 
 
 def transcribe(args, name, lines, mode, context):
-    """Texts by id."""
+    """The texts, in order."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "manifest.jsonl"
-        rows = [json.dumps({"audio": str(audio_of(args.data, name, line)), "id": line["id"]}) for line in lines]
+        rows = [json.dumps({"audio": str(audio_of(args.data, name, line)), "id": str(i)}) for i, line in enumerate(lines)]
         manifest.write_text("\n".join(rows) + "\n", encoding="utf-8")
         command = [str(args.oasr), "transcribe", "--model", str(args.data / "models" / "u2pp_en"), "--manifest",
                    str(manifest), "--output-format", "json", "--decode", mode, "--batch-size", "8", "--quiet"]
@@ -58,21 +58,21 @@ def transcribe(args, name, lines, mode, context):
         if run.returncode not in (0, 6):  # 6: some recording has no text
             sys.exit(f"{' '.join(command)}: status {run.returncode}")
         results = [json.loads(run.stdout)] if len(lines) == 1 else [json.loads(row) for row in run.stdout.splitlines()]
-    return {result["id"]: result["text"] for result in results}
+    return [result["text"] for result in results]
 
 
 def score(args, name, mode, context):
     path = args.data / "goldens" / "u2pp_real" / f"{name}.{context}.jsonl"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = transcribe(args, name, lines, mode, context)
-    scored = [line for line in lines if line.get("ref")]
-    reference = errors((line["ref"], line[mode]["text"]) for line in scored)
-    here = errors((line["ref"], texts[line["id"]]) for line in scored)
-    same = [line for line in lines if texts[line["id"]] == line[mode]["text"]]
-    for line in lines:
-        if args.differences and texts[line["id"]] != line[mode]["text"]:
+    both = list(zip(lines, texts, strict=True))
+    reference = errors((line["ref"], line[mode]["text"]) for line, _ in both if line.get("ref"))
+    here = errors((line["ref"], text) for line, text in both if line.get("ref"))
+    same = [line for line, text in both if text == line[mode]["text"]]
+    for line, text in both:
+        if args.differences and text != line[mode]["text"]:
             print(json.dumps({"set": name, "context": context, "mode": mode, "id": line["id"],
-                              "reference": line[mode]["text"], "oasr": texts[line["id"]]}), file=args.differences)
+                              "reference": line[mode]["text"], "oasr": text}), file=args.differences)
     return (f"| {name} | {context} | {mode} | {reference.length} | {reference.percent:.2f} | {here.percent:.2f} | "
             f"{here.percent - reference.percent:+.2f} | {len(same)} of {len(lines)} |")
 

@@ -15,10 +15,11 @@ CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callba
 Status CtcRecording::read(std::vector<float>& features) {
   const double rate = plan_.model->front_end().sample_rate;
   while (features.empty()) {
-    const std::optional<Utterance> utterance = TRY(utterances_.next());
+    std::optional<Utterance> utterance = TRY(utterances_.next());
     if (!utterance) return {};
     offset_ = static_cast<double>(utterance->begin) / rate;
     duration_ = static_cast<double>(utterance->samples.size()) / rate;
+    round_to_16_bits(utterance->samples);
     features = TRY(fbank(utterance->samples, plan_.model->front_end()));
     // Too short for one encoder frame: nothing can be heard in it.
     const auto frames = static_cast<int>(features.size()) / plan_.model->front_end().num_mel_bins;

@@ -266,6 +266,7 @@ Status StreamingSessions::accept(SessionId id, std::span<const float> samples) {
   if (!all_finite(samples)) return unexpected(ErrorCode::bad_audio, "samples are not finite", "session");
   session->resampled.clear();
   TRY(session->resampler.push(samples, session->resampled));
+  round_to_16_bits(session->resampled);
   session->fbank.push(session->resampled, session->features);
   return {};
 }
@@ -277,6 +278,7 @@ Status StreamingSessions::finish(SessionId id) {
   if (session->over) return no_session("has failed: there is nothing to finish");
   session->resampled.clear();
   TRY(session->resampler.finish(session->resampled));
+  round_to_16_bits(session->resampled);
   session->fbank.push(session->resampled, session->features);
   session->fbank.finish(session->features);
   session->finished = true;

@@ -250,4 +250,8 @@ Result<std::vector<float>> fbank(std::span<const float> samples, const FbankOpti
   return frames;
 }
 
+void round_to_16_bits(std::span<float> samples) {
+  for (float& sample : samples) sample = std::nearbyint(sample * 32768.0f) / 32768.0f;
+}
+
 }  // namespace oasr

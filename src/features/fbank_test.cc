@@ -289,5 +289,13 @@ TEST(NaturalLog, KeepsTheLimits) {
   EXPECT_EQ(y[3], std::numbers::ln2_v<float>);
 }
 
+TEST(Fbank, SamplesOfSixteenBitsStayAndOthersAreRoundedToThem) {
+  std::vector<float> samples = {0.0f, 1.0f, -1.0f, 12345.0f / 32768, 0.3f, 0.4f / 32768, 1.5f / 32768, 2.5f / 32768, 1.7f};
+  round_to_16_bits(samples);
+  const std::vector<float> expected = {0.0f, 1.0f, -1.0f, 12345.0f / 32768, 9830.0f / 32768, 0.0f, 2.0f / 32768,
+                                       2.0f / 32768, 55706.0f / 32768};
+  EXPECT_EQ(samples, expected);
+}
+
 }  // namespace
 }  // namespace oasr
