@@ -149,6 +149,16 @@ TEST_F(WenetLoad, NamesAMissingTensor) {
               HasSubstr("encoder.encoders.1.conv_module.norm.running_var"));
 }
 
+TEST_F(WenetLoad, RefusesAVarianceThatIsNone) {
+  Checkpoint checkpoint = open_checkpoint(variant("batch_norm")).value();
+  const std::vector<float> values(16, -1.0f);
+  checkpoint.tensors.tensors["encoder.encoders.0.conv_module.norm.running_var"] = {
+      .format = StorageFormat::f32, .shape = {16}, .bytes = std::as_bytes(std::span(values)), .row_scale = {}};
+  const auto loaded = load_checkpoint(std::move(checkpoint), {}, context);
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message(), HasSubstr("encoder.encoders.0.conv_module.norm.running_var is -1"));
+}
+
 TEST_F(WenetLoad, NamesAShapeThatIsNotTheConfigurations) {
   replace(copy() / "train.yaml", "linear_units: 48", "linear_units: 40");
   EXPECT_THAT(refusal(at("copy")), HasSubstr("48"));

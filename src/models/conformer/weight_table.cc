@@ -164,6 +164,10 @@ Status fold_batch_norm(StateDict& state, const std::string& path, std::int64_t c
   const auto variance = TRY(read_doubles(state, norm + "running_var", channels));
   for (std::size_t c = 0; c < gamma.size(); ++c) {
     const double gain = gamma[c] / std::sqrt(variance[c] + 1e-5);
+    if (!std::isfinite(gain)) {
+      return unexpected(ErrorCode::bad_checkpoint, norm + "running_var is " + std::to_string(variance[c]) +
+                                                       " at channel " + std::to_string(c) + ", which is no variance");
+    }
     for (std::size_t t = 0; t < static_cast<std::size_t>(taps); ++t) {
       weight[c * static_cast<std::size_t>(taps) + t] *= gain;
     }
