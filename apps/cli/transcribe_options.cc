@@ -311,7 +311,8 @@ Status check_no_streaming(const TranscribeArguments& a) {
     option = "--rule3-min-utterance-length";
   }
   if (option == nullptr) return {};
-  return unexpected(ErrorCode::invalid_argument, "is an option of a stream", option, "add --streaming, or leave it out");
+  return unexpected(ErrorCode::invalid_argument, "is an option of a stream", option,
+                    "add --streaming, or leave it out");
 }
 
 // Options that a stream does not have.

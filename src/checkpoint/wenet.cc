@@ -188,9 +188,10 @@ Result<Checkpoint> read_wenet(const fs::path& path) {
     return unexpected(ErrorCode::bad_checkpoint, "is not a mapping of names to values", config.string());
   }
   if (!json.contains("encoder_conf") || !json["encoder_conf"].is_object()) {
+    const bool there = json.contains("encoder_conf");
     return unexpected(ErrorCode::bad_checkpoint,
-                      json.contains("encoder_conf") ? "has an encoder_conf that is not a mapping" : "has no encoder_conf",
-                      config.string(), "take the train.yaml that WeNet's training wrote beside the checkpoint");
+                      there ? "has an encoder_conf that is not a mapping" : "has no encoder_conf", config.string(),
+                      "take the train.yaml that WeNet's training wrote beside the checkpoint");
   }
   checkpoint.documents[kConfig] = json.dump();
   TRY(read_cmvn(checkpoint, folder, json));

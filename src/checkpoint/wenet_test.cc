@@ -98,7 +98,7 @@ TEST_F(WenetFolder, NamesTheToolkitOfAnotherCheckpoint) {
       {{"something.weight"}, {"model"}, "a training checkpoint (it begins with: model, optimizer)"},
       {{"encoder.encoders0.0.self_attn.linear_q_k_v.weight", "ctc.ctc_lo.weight"}, {}, "a FunASR checkpoint"},
       {{"encoder.encoders0.0.self_attn.linear_q_k_v.weight"}, {"state_dict"}, "a FunASR checkpoint"},
-      {{"frontend.logmel.melmat", "encoder.encoders.0.norm_ff.weight", "ctc.ctc_lo.weight"}, {}, "an ESPnet checkpoint"},
+      {{"frontend.logmel.melmat", "encoder.encoders.0.norm_ff.weight"}, {}, "an ESPnet checkpoint"},
       {{"decoder.blocks.0.attn.query.weight"}, {"model_state_dict"}, "an OpenAI Whisper checkpoint"},
       {{"anything"}, {}, "an unknown kind of checkpoint (it begins with: anything)"},
       {{}, {}, "an unknown kind of checkpoint"},

@@ -173,10 +173,10 @@ TEST_F(CtcInput, RefusesOptionsThatItHasNotByName) {
     set(options);
     return options;
   };
-  EXPECT_THAT(refusal(with([](auto& o) { o.initial_prompt = "x"; })), HasSubstr("initial_prompt: is an option of Whisper"));
-  EXPECT_THAT(refusal(with([](auto& o) { o.task = "translate"; })), HasSubstr("task: is an option of Whisper"));
-  EXPECT_THAT(refusal(with([](auto& o) { o.temperatures = {0.5}; })), HasSubstr("temperatures: is an option of Whisper"));
-  EXPECT_THAT(refusal(with([](auto& o) { o.ctc.num_left_chunks = 2; })), HasSubstr("num_left_chunks: needs a chunk size"));
+  EXPECT_THAT(refusal(with([](auto& o) { o.initial_prompt = "x"; })), HasSubstr("initial_prompt: is an option"));
+  EXPECT_THAT(refusal(with([](auto& o) { o.task = "translate"; })), HasSubstr("task: is an option of Whisper's family"));
+  EXPECT_THAT(refusal(with([](auto& o) { o.temperatures = {0.5}; })), HasSubstr("temperatures: is an option"));
+  EXPECT_THAT(refusal(with([](auto& o) { o.ctc.num_left_chunks = 2; })), HasSubstr("num_left_chunks: needs a"));
   EXPECT_THAT(refusal(with([](auto& o) { o.ctc.chunk_size = -1; })), HasSubstr("chunk_size"));
   EXPECT_THAT(refusal(with([](auto& o) { o.ctc.decode = "beam"; })), HasSubstr("'beam' is no decode mode"));
   EXPECT_THAT(refusal(with([](auto& o) { o.ctc.reverse_weight = 1.5; })), HasSubstr("reverse_weight"));

@@ -104,7 +104,8 @@ TEST_F(WenetCommands, StreamsAreRefusedWhereTheyMakeNoSense) {
                  "whisper decodes whole windows and can not be streamed", 1);
   expect_refused(transcribe({at("a.wav"), at("a.wav"), "--streaming"}), "several inputs: ", "--streaming");
   expect_refused(transcribe({at("a.wav"), "--streaming", "-o", at("out")}), "--output-dir: ", "--streaming");
-  expect_refused(transcribe({at("a.wav"), "--streaming", "--output-file", at("out")}), "--output-file: ", "--streaming");
+  expect_refused(transcribe({at("a.wav"), "--streaming", "--output-file", at("out")}), "--output-file: ",
+                 "--streaming");
   expect_refused(transcribe({at("a.wav"), "--streaming", "--shard", "1/2"}), "--shard: ", "--streaming");
   expect_refused(transcribe({at("a.wav"), "--streaming", "--manifest", at("m")}), "--manifest: ", "--streaming");
   expect_refused(transcribe({at("a.wav"), "--streaming", "-f", "srt"}), "--output-format: ", "txt or json");
@@ -216,7 +217,9 @@ class RealWenet : public WenetCommands {
     const auto data = testing::full_data();
     if (!data || !fs::exists(*data / "models/u2pp_en")) GTEST_SKIP() << "models/u2pp_en is not here (OASR_TEST_DATA)";
     model_ = (*data / "models/u2pp_en").string();
-    for (const auto& entry : fs::directory_iterator(*data / "data/an4/audio/test")) clips_.push_back(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(*data / "data/an4/audio/test")) {
+      clips_.push_back(entry.path().string());
+    }
     std::ranges::sort(clips_);
     clips_.resize(5);
   }

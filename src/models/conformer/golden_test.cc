@@ -1,5 +1,6 @@
 // The network against WeNet's own outputs, float32: a small random U2++ (goldens/wenet_u2pp).
 #include "models/conformer/testing.h"
+#include "testing/arrays.h"
 #include "testing/paths.h"
 
 namespace oasr::models::conformer {

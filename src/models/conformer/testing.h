@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "models/conformer/state.h"
-#include "testing/arrays.h"
 
 namespace oasr::models::conformer {
 

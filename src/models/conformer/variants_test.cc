@@ -2,6 +2,7 @@
 // which tools/make_wenet_goldens.py writes.
 #include "base/fs.h"
 #include "models/conformer/testing.h"
+#include "testing/arrays.h"
 #include "testing/paths.h"
 
 namespace oasr::models::conformer {
