@@ -1,18 +1,17 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_parts.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/layer_table.h"
 #include "cli/model_options.h"
 #include "cli/pull_command.h"
 #include "cli/signals.h"
+#include "cli/streaming_bench.h"
 #include "cli/terminal.h"
 #include "oasr/models.h"
 #include "oasr/recognizer.h"
@@ -27,35 +26,9 @@ struct BenchArguments {
   std::vector<std::string> audio;
   int repeat = 3;
   bool json = false, no_fallback = false, per_layer = false;
+  bool streaming = false;
+  int sessions = 1;
 };
-
-// Wall and processor time since its making, seconds.
-class Clock {
- public:
-  double wall() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  double cpu() const { return cpu_now() - cpu_start_; }
-
- private:
-  static double cpu_now() {
-    struct rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) {
-      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  }
-
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double cpu_start_ = cpu_now();
-};
-
-double peak_mib() {
-  struct rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
 
 // One pass over one recording.
 struct Pass {
@@ -73,6 +46,10 @@ Timings difference(const Timings& after, const Timings& before) {
   d.step_seconds -= before.step_seconds;
   d.steps -= before.steps;
   d.step_rows -= before.step_rows;
+  d.feature_seconds -= before.feature_seconds;
+  d.search_seconds -= before.search_seconds;
+  d.rescore_seconds -= before.rescore_seconds;
+  d.utterances -= before.utterances;
   return d;
 }
 
@@ -80,69 +57,62 @@ double per(double seconds, std::int64_t count) {
   return count > 0 ? 1e3 * seconds / static_cast<double>(count) : 0;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 // What is shown of a recording: medians over the passes.
 nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>& passes) {
   const auto of = [&](auto value) {
     std::vector<double> all;
     for (const auto& pass : passes) all.push_back(value(pass));
-    return median(all);
+    return median(std::move(all));
   };
   const double wall = of([](const Pass& p) { return p.wall; });
   const double seconds = passes.front().audio_seconds;
-  return {{"audio", audio},
-          {"audio_seconds", seconds},
-          {"repeat", passes.size()},
-          {"wall_seconds", wall},
-          {"cpu_seconds", of([](const Pass& p) { return p.cpu; })},
-          {"real_time_factor", seconds > 0 ? wall / seconds : 0},
-          {"windows", passes.front().timings.windows},
-          {"tokens", passes.front().timings.step_rows},
-          {"encoder_ms_per_window",
-           of([](const Pass& p) { return per(p.timings.encode_seconds, p.timings.windows); })},
-          {"prompt_ms",
-           of([](const Pass& p) { return per(p.timings.prompt_seconds, p.timings.prompts); })},
-          {"decoder_ms_per_token",
-           of([](const Pass& p) { return per(p.timings.step_seconds, p.timings.step_rows); })},
-          {"text", passes.front().text}};
+  const Timings& first = passes.front().timings;
+  nlohmann::ordered_json row = {{"audio", audio},
+                                {"audio_seconds", seconds},
+                                {"repeat", passes.size()},
+                                {"wall_seconds", wall},
+                                {"cpu_seconds", of([](const Pass& p) { return p.cpu; })},
+                                {"real_time_factor", seconds > 0 ? wall / seconds : 0}};
+  if (first.utterances > 0) {  // a CTC model
+    row["utterances"] = first.utterances;
+    row["features_ms"] = of([](const Pass& p) { return 1e3 * p.timings.feature_seconds; });
+    row["encoder_ms"] = of([](const Pass& p) { return 1e3 * p.timings.encode_seconds; });
+    row["search_ms"] = of([](const Pass& p) { return 1e3 * p.timings.search_seconds; });
+    row["rescoring_ms"] = of([](const Pass& p) { return 1e3 * p.timings.rescore_seconds; });
+  } else {
+    row["windows"] = first.windows;
+    row["tokens"] = first.step_rows;
+    row["encoder_ms_per_window"] = of([](const Pass& p) { return per(p.timings.encode_seconds, p.timings.windows); });
+    row["prompt_ms"] = of([](const Pass& p) { return per(p.timings.prompt_seconds, p.timings.prompts); });
+    row["decoder_ms_per_token"] = of([](const Pass& p) { return per(p.timings.step_seconds, p.timings.step_rows); });
+  }
+  row["text"] = passes.front().text;
+  return row;
 }
 
-// "float16 weights", "int8_w8a8 (66 layers), float16 elsewhere"
-std::string weights_text(const nlohmann::ordered_json& model) {
-  const auto dtype = model["weights"].get<std::string>();
-  const auto schemes = model["schemes"].get<std::vector<std::string>>();
-  if (schemes.empty()) return dtype + " weights";
-  return fmt::format("{} ({} layers), {} elsewhere", fmt::join(schemes, " and "),
-                     model["quantized_layers"].get<int>(), dtype);
+std::string row_text(const nlohmann::ordered_json& row) {
+  const auto number = [&](const char* key) { return row[key].get<double>(); };
+  const bool ctc = row.contains("utterances");
+  auto text = fmt::format(
+      "\n{}\n  audio    {:.1f} s, {}, median of {}\n"
+      "  time     {:.3f} s wall, {:.3f} s CPU, real-time factor {:.4f}\n",
+      row["audio"].get<std::string>(), number("audio_seconds"),
+      ctc ? fmt::format("{} utterances", row["utterances"].get<int>())
+          : fmt::format("{} windows, {} tokens", row["windows"].get<int>(), row["tokens"].get<int>()),
+      row["repeat"].get<int>(), number("wall_seconds"), number("cpu_seconds"), number("real_time_factor"));
+  if (ctc) {
+    text += fmt::format("  features {:.2f} ms\n  encoder  {:.1f} ms\n  search   {:.2f} ms\n  rescore  {:.2f} ms\n",
+                        number("features_ms"), number("encoder_ms"), number("search_ms"), number("rescoring_ms"));
+  } else {
+    text += fmt::format("  encoder  {:.1f} ms a window\n  prompt   {:.2f} ms\n  decoder  {:.2f} ms a token\n",
+                        number("encoder_ms_per_window"), number("prompt_ms"), number("decoder_ms_per_token"));
+  }
+  return text + fmt::format("  text    {}\n", row["text"].get<std::string>());
 }
 
 std::string as_text(const nlohmann::ordered_json& report) {
-  const auto number = [](const nlohmann::ordered_json& value) { return value.get<double>(); };
-  const auto& model = report["model"];
-  auto text = fmt::format(
-      "model      {} {}, {}, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
-      "peak       {:.0f} MiB\n",
-      model["architecture"].get<std::string>(), model["size"].get<std::string>(),
-      weights_text(model), model["threads"].get<int>(),
-      model["isa"].get<std::string>(), number(report["load_seconds"]),
-      number(report["load_cpu_seconds"]), number(report["peak_mib"]));
-  for (const auto& row : report["audio"]) {
-    text += fmt::format(
-        "\n{}\n  audio    {:.1f} s, {} windows, {} tokens, median of {}\n"
-        "  time     {:.3f} s wall, {:.3f} s CPU, real-time factor {:.4f}\n"
-        "  encoder  {:.1f} ms a window\n  prompt   {:.2f} ms\n  decoder  {:.2f} ms a token\n"
-        "  text    {}\n",
-        row["audio"].get<std::string>(), number(row["audio_seconds"]), row["windows"].get<int>(),
-        row["tokens"].get<int>(), row["repeat"].get<int>(), number(row["wall_seconds"]),
-        number(row["cpu_seconds"]), number(row["real_time_factor"]),
-        number(row["encoder_ms_per_window"]), number(row["prompt_ms"]),
-        number(row["decoder_ms_per_token"]), row["text"].get<std::string>());
-  }
+  auto text = bench_head(report);
+  for (const auto& row : report["audio"]) text += row_text(row);
   if (report.contains("layers")) text += "\n" + layer_table_text(report["layers"]);
   return text;
 }
@@ -217,8 +187,27 @@ int end_with(const Error& error, Terminal& terminal) {
   return exit_code_of(error);
 }
 
+Result<nlohmann::ordered_json> measure_streams(const BenchArguments& arguments, const std::string& model) {
+  StreamingBench bench{.engine = arguments.engine, .options = arguments.options, .audio = arguments.audio,
+                       .repeat = arguments.repeat, .sessions = arguments.sessions};
+  bench.engine.model = model;
+  return measure_streaming(bench);
+}
+
+Status check_arguments(const BenchArguments& arguments) {
+  if (arguments.streaming && arguments.per_layer) {
+    return unexpected(ErrorCode::invalid_argument, "does not go with --streaming", "--per-layer",
+                      "measure layers of whole utterances, with --chunk-size for their mask");
+  }
+  if (!arguments.streaming && arguments.sessions != 1) {
+    return unexpected(ErrorCode::invalid_argument, "needs --streaming", "--sessions");
+  }
+  return {};
+}
+
 int run_bench(BenchArguments& arguments) {
   Terminal terminal;
+  if (auto good = check_arguments(arguments); !good) return end_with(good.error(), terminal);
   if (arguments.no_fallback) arguments.options.temperatures.resize(1);
   if (auto good = check_options(arguments.engine, arguments.options, {}); !good) {
     return end_with(as_command_line(good.error()), terminal);
@@ -227,12 +216,14 @@ int run_bench(BenchArguments& arguments) {
   if (!model && in_catalogue(arguments.engine.model)) {
     model = pull_with_progress(arguments.engine.model, terminal);
   }
-  const auto report = model ? measure(arguments, *model)
-                            : Result<nlohmann::ordered_json>(unexpected(model.error()));
+  const auto report = !model                ? Result<nlohmann::ordered_json>(unexpected(model.error()))
+                      : arguments.streaming ? measure_streams(arguments, *model)
+                                            : measure(arguments, *model);
   if (!report) return end_with(report.error(), terminal);
   const auto text = arguments.json ? report->dump(2, ' ', false,
                                                   nlohmann::json::error_handler_t::replace) + "\n"
-                                   : as_text(*report);
+                    : arguments.streaming ? streaming_bench_text(*report)
+                                          : as_text(*report);
   if (arguments.json ? terminal.print(text) : terminal.print_text(text)) return kOk;
   terminal.error(terminal.output_error().error());
   return kError;
@@ -243,7 +234,7 @@ int run_bench(BenchArguments& arguments) {
 void add_bench_command(CLI::App& app, Action& chosen) {
   auto a = std::make_shared<BenchArguments>();
   a->engine.model = default_model();
-  auto* command = app.add_subcommand("bench", "Measure load, encoder, decoder and memory");
+  auto* command = app.add_subcommand("bench", "Measure load, encoder, decoder and memory; streams of CTC models");
   command->add_option("model", a->engine.model, "Path, or a name of the catalogue")
       ->type_name("MODEL")->capture_default_str();
   command->add_option("--audio", a->audio, "Recordings with speech")->required()->type_name("AUDIO");
@@ -254,6 +245,14 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   command->add_option("-l,--language", a->options.language, "Code or English name; auto detects");
   command->add_option("--beam-size", a->options.beam_size, "1: greedy")
       ->check(CLI::PositiveNumber);
+  command->add_option("--decode", a->options.ctc.decode, "Mode of a CTC model [attention_rescoring]")
+      ->type_name("MODE");
+  command->add_option("--chunk-size", a->options.ctc.chunk_size,
+                      "Of a CTC model: encoder frames seen together [0: all; 16 with --streaming]");
+  command->add_option("--num-left-chunks", a->options.ctc.num_left_chunks, "Of a CTC model; -1: all");
+  command->add_flag("--streaming", a->streaming, "Latency, cost of a chunk, memory of streams of a CTC model");
+  command->add_option("--sessions", a->sessions, "With --streaming: streams at the same time")
+      ->check(CLI::Range(1, 10'000))->capture_default_str();
   command->add_flag("--no-fallback", a->no_fallback, "Only temperature 0");
   command->add_flag("!--no-timestamps", a->options.timestamps, "Text only");
   command->add_flag("!--no-condition-on-previous-text", a->options.condition_on_previous_text,

@@ -48,6 +48,9 @@ class StreamingRecognizer {
   Status transcribe(const AudioInput& audio, const std::function<void(const StreamEvent&)>& event,
                     const Callbacks& callbacks = {});
 
+  // A whole recording as samples at the model's rate, for accept(). Errors: the audio's.
+  Result<std::vector<float>> read(const AudioInput& audio) const;
+
   // Bytes that a session holds: keys and values of attention, and all else.
   std::pair<std::size_t, std::size_t> memory(Session session) const;
   int sample_rate() const;  // of the model, Hz

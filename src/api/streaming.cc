@@ -115,6 +115,15 @@ Status StreamingRecognizer::transcribe(const AudioInput& audio, const std::funct
   return guarded([&] { return impl_->transcribe(audio, event, callbacks); });
 }
 
+Result<std::vector<float>> StreamingRecognizer::read(const AudioInput& audio) const {
+  return guarded([&]() -> Result<std::vector<float>> {
+    const auto source = TRY(open_input(audio, sample_rate(), {}));
+    auto samples = TRY(read_all(*source));
+    if (!source->truncated()) return samples;
+    return unexpected(ErrorCode::bad_audio, "the audio is damaged or ends early: " + *source->truncated(), audio.path);
+  });
+}
+
 std::pair<std::size_t, std::size_t> StreamingRecognizer::memory(Session session) const {
   const models::CtcState::Memory memory = impl_->sessions->memory(session);
   return {memory.caches, memory.other};
@@ -131,6 +140,7 @@ std::string StreamingRecognizer::report() const {
                       {"parameters", info.parameters},
                       {"weights", dtype_name(info.weight_dtype)},
                       {"schemes", impl_->quantization.schemes},
+                      {"quantized_layers", impl_->quantization.quantized + impl_->quantization.reference},
                       {"isa", enum_name(isa_names(), impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"chunk_seconds", impl_->chunk_seconds},

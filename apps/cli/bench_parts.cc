@@ -1,0 +1,70 @@
+#include "cli/bench_parts.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace oasr::cli {
+namespace {
+
+double wall_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double cpu_now() {
+  struct rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// "float16 weights", "int8_w8a8 (66 layers), float16 elsewhere"
+std::string weights_text(const nlohmann::ordered_json& model) {
+  const auto dtype = model["weights"].get<std::string>();
+  const auto schemes = model["schemes"].get<std::vector<std::string>>();
+  if (schemes.empty()) return dtype + " weights";
+  return fmt::format("{} ({} layers), {} elsewhere", fmt::join(schemes, " and "),
+                     model["quantized_layers"].get<int>(), dtype);
+}
+
+}  // namespace
+
+Clock::Clock() : wall_start_(wall_now()), cpu_start_(cpu_now()) {}
+double Clock::wall() const { return wall_now() - wall_start_; }
+double Clock::cpu() const { return cpu_now() - cpu_start_; }
+
+double peak_mib() {
+  struct rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double percentile(std::vector<double> values, double percent) {
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()));
+  return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+std::string bench_head(const nlohmann::ordered_json& report) {
+  const auto& model = report["model"];
+  return fmt::format(
+      "model      {} {}, {}, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
+      "peak       {:.0f} MiB\n",
+      model["architecture"].get<std::string>(), model["size"].get<std::string>(), weights_text(model),
+      model["threads"].get<int>(), model["isa"].get<std::string>(), report["load_seconds"].get<double>(),
+      report["load_cpu_seconds"].get<double>(), report["peak_mib"].get<double>());
+}
+
+}  // namespace oasr::cli
