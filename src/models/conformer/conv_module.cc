@@ -26,8 +26,11 @@ Result<ConvModule> ConvModule::load(const Config& config, const std::string& pat
   return module;
 }
 
-void ConvModule::gate(ExecContext& context, const quant::Activation& x, Matrix wide, Matrix gated) const {
+void ConvModule::widen(ExecContext& context, const quant::Activation& x, Matrix wide) const {
   pointwise_conv1_.forward(context, x, wide);
+}
+
+void ConvModule::gate(ExecContext& context, ConstMatrix wide, Matrix gated) const {
   kernels::glu(context, {.x = wide.data, .ldx = wide.stride, .m = wide.rows, .d = gated.columns,
                          .y = gated.data, .ldy = gated.stride});
 }
@@ -35,7 +38,9 @@ void ConvModule::gate(ExecContext& context, const quant::Activation& x, Matrix w
 void ConvModule::gate_of_zeros(ExecContext& context, std::span<float> gated) const {
   const auto d = static_cast<std::int64_t>(gated.size());
   std::vector<float> zeros(gated.size()), wide(2 * gated.size());
-  gate(context, ConstMatrix{zeros.data(), 1, d, d}, {wide.data(), 1, 2 * d, 2 * d}, {gated.data(), 1, d, d});
+  const Matrix row{wide.data(), 1, 2 * d, 2 * d};
+  widen(context, ConstMatrix{zeros.data(), 1, d, d}, row);
+  gate(context, row, {gated.data(), 1, d, d});
 }
 
 void ConvModule::depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const {

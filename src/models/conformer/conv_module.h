@@ -18,8 +18,10 @@ class ConvModule {
 
   std::int64_t taps() const { return depthwise_.taps(); }
 
-  // gated [M, D] = glu(pointwise_conv1(x)), x and gated [M, D]; wide [M, 2 · D] is scratch.
-  void gate(ExecContext& context, const quant::Activation& x, Matrix wide, Matrix gated) const;
+  // wide [M, 2 · D] = pointwise_conv1(x), x [M, D].
+  void widen(ExecContext& context, const quant::Activation& x, Matrix wide) const;
+  // gated [M, D] = glu(wide).
+  void gate(ExecContext& context, ConstMatrix wide, Matrix gated) const;
   // What the gate gives for a frame of zeros, [D]: a causal model pads its input with those.
   void gate_of_zeros(ExecContext& context, std::span<float> gated) const;
   // y [frames, D] from padded [frames + taps - 1, D]: depthwise, norm and activation.

@@ -81,15 +81,20 @@ Matrix Decoder::embed(std::span<const TokenPiece> pieces, cache::KvPool& self, D
   for (const TokenPiece& piece : pieces) count += static_cast<std::int64_t>(piece.tokens.size());
   buffers.reserve(config_, count, 0);
   const Matrix x = buffers.x_.matrix(count, d);
-  std::vector<float> position(static_cast<std::size_t>(d));
+  const auto width = static_cast<std::size_t>(d);
+  std::vector<float>& positions = buffers.positions_;
   std::int64_t row = 0;
   for (const TokenPiece& piece : pieces) {
-    std::int64_t at = self.length(piece.slot);
+    auto at = static_cast<std::size_t>(self.length(piece.slot));
+    for (std::size_t known = positions.size() / width; known < at + piece.tokens.size(); ++known) {
+      positions.resize((known + 1) * width);
+      sinusoid(static_cast<std::int64_t>(known), std::span(positions).last(width));
+    }
     for (const TokenId token : piece.tokens) {
       float* out = x.row(row++);
-      embed_.lookup(token, {out, static_cast<std::size_t>(d)});
-      sinusoid(at++, position);
-      for (std::size_t i = 0; i < position.size(); ++i) out[i] = out[i] * scale + position[i];
+      embed_.lookup(token, {out, width});
+      const float* position = positions.data() + at++ * width;
+      for (std::size_t i = 0; i < width; ++i) out[i] = out[i] * scale + position[i];
     }
   }
   return x;

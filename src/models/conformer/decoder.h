@@ -28,6 +28,7 @@ class DecoderBuffers {
   friend class Decoder;
   layers::Buffer x_, normed_, wide_;
   std::vector<kernels::AttentionArgs> attention_;
+  std::vector<float> positions_;  // sinusoids of the first positions, [n, D]
 };
 
 class Decoder {

@@ -28,10 +28,6 @@ void add_bias(ExecContext& context, ConstMatrix x, const std::vector<float>& bia
   });
 }
 
-void copy_rows(ConstMatrix from, Matrix to) {
-  for (std::int64_t m = 0; m < from.rows; ++m) std::copy_n(from.row(m), from.columns, to.row(m));
-}
-
 }  // namespace
 
 EncoderCache::EncoderCache(const Config& config, const ChunkMask& mask, bool whole)
@@ -51,9 +47,10 @@ std::size_t EncoderCache::bytes() const {
 void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64_t pieces) {
   const std::int64_t d = config.encoder.output_size;
   const std::int64_t padded = rows + pieces * (config.encoder.cnn_module_kernel - 1);
+  zero_gates_.resize(static_cast<std::size_t>(config.encoder.num_blocks));
   normed_.reserve(rows * d);
   wide_.reserve(std::max({5 * rows * d, std::min(rows, kFeedForwardRows) * config.encoder.linear_units,
-                        3 * rows * d + padded * d}));
+                          2 * rows * d + padded * d}));
 }
 
 Result<Encoder::Block> Encoder::load_block(const Config& config, const std::string& path,
@@ -236,11 +233,10 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
   const std::int64_t before = config_.encoder.causal ? extra : extra / 2;
   const std::int64_t padded_rows = x.rows + static_cast<std::int64_t>(pieces.size()) * extra;
   const Matrix wide = buffers.wide_.matrix(x.rows, 2 * d);
-  Matrix rest = {wide.data + 2 * x.rows * d, x.rows + padded_rows, d, d};
-  const Matrix gated = rest.row_range(0, x.rows), padded = rest.row_range(x.rows, padded_rows);
+  const Matrix padded{wide.data + 2 * x.rows * d, padded_rows, d, d};
   quant::Activation normed = buffers.normed_.matrix(x.rows, d);
   block.norm_conv.forward(context, x, normed);
-  block.conv_module.gate(context, normed, wide, gated);
+  block.conv_module.widen(context, normed, wide);
   const Matrix out = buffers.normed_.matrix(x.rows, d);
   std::int64_t row = 0, at = 0;
   for (const Piece& piece : pieces) {
@@ -252,10 +248,14 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
     } else if (piece.cache->frames_ > 0) {
       std::copy(tail.begin(), tail.end(), field.data);
     } else if (extra > 0) {  // frames of zeros, as the module sees them
-      block.conv_module.gate_of_zeros(context, {field.data, static_cast<std::size_t>(d)});
-      for (std::int64_t i = 1; i < extra; ++i) std::copy_n(field.data, d, field.row(i));
+      std::vector<float>& zeros = buffers.zero_gates_[static_cast<std::size_t>(index)];
+      if (zeros.empty()) {
+        zeros.resize(static_cast<std::size_t>(d));
+        block.conv_module.gate_of_zeros(context, zeros);
+      }
+      for (std::int64_t i = 0; i < extra; ++i) std::copy(zeros.begin(), zeros.end(), field.row(i));
     }
-    copy_rows(gated.row_range(row, piece.rows), field.row_range(before, piece.rows));
+    block.conv_module.gate(context, wide.row_range(row, piece.rows), field.row_range(before, piece.rows));
     block.conv_module.depthwise(context, field, out.row_range(row, piece.rows));
     if (config_.encoder.causal && !piece.cache->whole_) {
       tail.assign(field.row(piece.rows), field.row(piece.rows) + extra * d);

@@ -61,6 +61,7 @@ class EncoderBuffers {
   std::vector<kernels::AttentionArgs> attention_;
   std::vector<kernels::KvCache> caches_;      // what the arguments point to
   std::vector<AlignedBuffer> position_scratch_;
+  std::vector<std::vector<float>> zero_gates_;  // of every block, what its gate gives for a frame of zeros: [D]
 };
 
 class Encoder {

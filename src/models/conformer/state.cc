@@ -83,10 +83,9 @@ void State::embed(Utterance& utterance, Matrix x) {
 
 // Output and log-probabilities of one utterance's new frames.
 void State::keep(UtteranceId id, ConstMatrix output) {
+  CHECK(output.stride == output.columns, "rows side by side");
   Utterance& utterance = at(id);
-  for (std::int64_t t = 0; t < output.rows; ++t) {
-    utterance.output.insert(utterance.output.end(), output.row(t), output.row(t) + output.columns);
-  }
+  utterance.output.insert(utterance.output.end(), output.data, output.data + output.rows * output.columns);
 }
 
 void State::step(std::span<const UtteranceId> utterances) {
