@@ -187,9 +187,15 @@ TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
   const auto transcript = run(babble(1));
   ASSERT_FALSE(transcript);
   EXPECT_THAT(transcript.error().message(), HasSubstr("NaN or infinity"));
-  const auto events = stream(babble(2), 16000);
+  const auto all = sessions();
+  const auto session = *all->open(16000);
+  ASSERT_TRUE(all->accept(session, babble(2)));
+  while (all->ready()) all->step();
+  const auto events = all->take_events(session);
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().kind, StreamEvent::Kind::failed);
+  EXPECT_THAT(events.back().text, HasSubstr("NaN or infinity"));
+  EXPECT_FALSE(all->accept(session, babble(1)));
 }
 
 TEST(UtteranceSource, TakesAMinuteWhole) {
