@@ -54,6 +54,7 @@ void kv_copy(const KvCache& from, KvCache& to, std::int64_t length) {
 
 void kv_drop_front(KvCache& cache, std::int64_t count) {
   CHECK(count >= 0 && count <= cache.length, "positions that are there");
+  if (count == 0) return;  // also of a cache without memory
   const KvLayout layout(cache);
   const std::size_t element = dtype_size(cache.storage);
   const auto at = [&](std::int64_t offset) { return cache.data + static_cast<std::size_t>(offset) * element; };
