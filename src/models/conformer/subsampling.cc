@@ -11,8 +11,9 @@
 namespace oasr::models::conformer {
 namespace {
 
-// Encoder frames that are computed at a time: the first convolution's output stays in the cache.
-constexpr std::int64_t kBlockFrames = 32;
+// Encoder frames that are computed at a time, at most: enough rows for the last product, whose weights are read
+// again for every block, and a first convolution's output that the cache holds.
+constexpr std::int64_t kBlockFrames = 64;
 
 }  // namespace
 
@@ -68,8 +69,10 @@ Result<Subsampling> Subsampling::load(const Config& config, const layers::Parame
 void Subsampling::forward(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const {
   CHECK(y.rows == config_.encoder_frames(features.rows), "one row an encoder frame");
   const std::int64_t rate = config_.subsampling_rate(), right = config_.right_context();
-  for (std::int64_t first = 0; first < y.rows; first += kBlockFrames) {
-    const std::int64_t count = std::min(kBlockFrames, y.rows - first);
+  const std::int64_t blocks = (y.rows + kBlockFrames - 1) / kBlockFrames;
+  const std::int64_t frames = blocks > 0 ? (y.rows + blocks - 1) / blocks : 0;  // of a block: no small rest
+  for (std::int64_t first = 0; first < y.rows; first += frames) {
+    const std::int64_t count = std::min(frames, y.rows - first);
     block(context, features.row_range(first * rate, (count - 1) * rate + right + 1), y.row_range(first, count),
           buffers);
   }
