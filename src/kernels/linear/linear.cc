@@ -20,7 +20,11 @@ Split split(std::int64_t m, std::int64_t k, std::int64_t panels, int threads) {
   constexpr std::int64_t kLeast = 64'000;        // below, an item is not worth a hand-out
   constexpr std::int64_t kGroup = 4;             // panels that a lane reads at once
   const auto groups = [](std::int64_t p) { return (p + kGroup - 1) / kGroup * kGroup; };
-  const std::int64_t rows = std::min(m, kRows);
+  // Blocks of about equally many rows, whole tiles of any lane: a last block of a few rows would read all
+  // weights for little.
+  constexpr std::int64_t kTile = 12;
+  const std::int64_t blocks = (m + kRows - 1) / kRows;
+  const std::int64_t rows = m <= kRows ? m : (m + blocks * kTile - 1) / (blocks * kTile) * kTile;
   const std::int64_t panel_work = rows * k * PackedWeight::kPanel;
   if (m > kRows) return {rows, std::min(panels, groups(std::max(std::int64_t{1}, kItem / panel_work)))};
   const std::int64_t even = (panels + 4 * threads - 1) / (4 * threads);
