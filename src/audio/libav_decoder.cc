@@ -23,6 +23,7 @@ namespace oasr {
 namespace {
 
 constexpr int kIoBuffer = 64 << 10;
+constexpr int kPipeBuffer = 4 << 10;  // it is filled before anything is decoded: 0.13 s of 16-bit speech
 
 // Containers whose header counts samples exactly.
 constexpr std::string_view kExactContainers[] = {"wav",        "flac", "aiff", "au",
@@ -207,9 +208,10 @@ Status LibavDecoder::read_header() {
 }
 
 Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
-  auto* buffer = static_cast<unsigned char*>(av_malloc(kIoBuffer));
   const bool seekable = bytes_->size().has_value();
-  io_.reset(avio_alloc_context(buffer, kIoBuffer, 0, this, read_bytes, nullptr,
+  const int size = seekable ? kIoBuffer : kPipeBuffer;
+  auto* buffer = static_cast<unsigned char*>(av_malloc(static_cast<std::size_t>(size)));
+  io_.reset(avio_alloc_context(buffer, size, 0, this, read_bytes, nullptr,
                                seekable ? seek_bytes : nullptr));
   io_->seekable = seekable ? AVIO_SEEKABLE_NORMAL : 0;
   AVFormatContext* format = avformat_alloc_context();
@@ -239,7 +241,8 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
       format_->streams[i]->discard = AVDISCARD_ALL;
     }
   }
-  if (raw_) return {};  // all is known; looking ahead would only delay a live stream
+  // All is known of PCM; looking ahead would only delay a live stream.
+  if (raw_ || (!seekable && wav_ && wav_->is_pcm())) return {};
   error = avformat_find_stream_info(format_.get(), nullptr);
   if (error < 0) return unexpected(ErrorCode::bad_audio, av_text(error));
   return {};
