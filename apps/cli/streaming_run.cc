@@ -62,7 +62,7 @@ class Printer {
   Printer(Style style, Terminal& terminal) : style_(style), terminal_(terminal) {}
 
   void operator()(const StreamEvent& event) {
-    texts_ += event.kind == StreamEvent::Kind::final;
+    texts_ += event.kind == StreamEvent::Kind::final && !event.text.empty();
     switch (style_) {
       case Style::events: (void)terminal_.print(event_json(event)); return;
       case Style::lines:
@@ -120,7 +120,10 @@ int run_streaming(const TranscribeArguments& arguments, const Input& input, cons
     if (error.where.empty()) error.where = input.name();
     if (*style == Style::drawn) (void)terminal.print("\n");
     terminal.error(error);
-    return interrupted() ? interrupt_code() : exit_code_of(error);
+    if (interrupted()) return interrupt_code();
+    // As for a file: damaged audio with a text is a result.
+    if (error.code == ErrorCode::bad_audio) return printer.texts() > 0 ? kTruncated : kAllFailed;
+    return exit_code_of(error);
   }
   if (printer.texts() > 0) return kOk;
   terminal.warn(input.name() + ": the recording gave no text");

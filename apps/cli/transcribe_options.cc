@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "cli/model_options.h"
@@ -336,6 +337,10 @@ Status check_streaming(TranscribeArguments& a) {
 
 Status read_hotwords(TranscribeArguments& a) {
   if (a.hotwords_file.empty()) return {};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(a.hotwords_file, ignored)) {
+    return unexpected(ErrorCode::invalid_argument, "is a folder", a.hotwords_file, "--hotwords-file takes a text file");
+  }
   std::ifstream file(a.hotwords_file);
   if (!file) return unexpected(ErrorCode::not_found, "can not be read", a.hotwords_file);
   for (std::string line; std::getline(file, line);) {

@@ -130,6 +130,9 @@ Status read_units(Checkpoint& checkpoint, const fs::path& folder, const Json& co
     source.kind = "units";
     source.origin = path.filename().string();
     source.units_txt = TRY(read_text_file(path));
+    if (source.units_txt.find('\0') != std::string::npos) {
+      return unexpected(ErrorCode::bad_checkpoint, "holds zero bytes: it is no table of units", path.string());
+    }
     checkpoint.files.push_back(path);
     break;
   }
@@ -150,6 +153,10 @@ Status read_units(Checkpoint& checkpoint, const fs::path& folder, const Json& co
     std::error_code ignored;
     if (!fs::is_regular_file(path, ignored)) continue;
     source.sentencepiece_model = TRY(read_text_file(path));
+    if (source.sentencepiece_model.empty()) {
+      return unexpected(ErrorCode::bad_checkpoint, "is empty", path.string(),
+                        "copy it again, or remove it: it only spells phrases");
+    }
     source.origin += " and " + path.filename().string();
     checkpoint.files.push_back(path);
     break;

@@ -132,6 +132,13 @@ TEST_F(WenetFolder, LeavesAFileBesideAnothersConfigurationToOthers) {
   EXPECT_THAT(other.error().message(), HasSubstr("a WeNet checkpoint"));
 }
 
+TEST_F(WenetFolder, RefusesUnitsWithZeroBytesAndAnEmptyPieceModel) {
+  write("bpe.model", "");
+  EXPECT_THAT(refusal(), HasSubstr("bpe.model: is empty"));
+  write("units.txt", std::string("<blank> 0\nA\0B 1\n", 16));
+  EXPECT_THAT(refusal(), HasSubstr("zero bytes"));
+}
+
 TEST_F(WenetFolder, RefusesABrokenConfiguration) {
   write("train.yaml", "encoder_conf: [1\n");
   EXPECT_THAT(refusal(), HasSubstr("is not YAML"));

@@ -108,7 +108,10 @@ Result<std::shared_ptr<const decode::ContextGraph>> make_context(const CtcOption
   std::shared_ptr<const decode::ContextGraph> graph;
   if (options.hotwords.empty()) return graph;
   std::vector<decode::TextPhrase> phrases;
-  for (const Hotword& word : options.hotwords) phrases.push_back({word.text, word.weight});
+  for (const Hotword& word : options.hotwords) {
+    if (to_valid_utf8(word.text) != word.text) return refuse("hotwords", "a phrase is not UTF-8");
+    phrases.push_back({word.text, word.weight});
+  }
   auto encoded = decode::encode_phrases(model.tokenizer(), phrases);
   if (!encoded) {
     Error error = std::move(encoded).error();

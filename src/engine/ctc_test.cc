@@ -99,6 +99,7 @@ TEST_F(CtcEngine, RefusesWhatAModeOrTheModelDoesNotHave) {
       {[](auto& o) { o.ctc.decode = "ctc_greedy_search", o.ctc.ctc_weight = 0.5; }, "ctc_weight"},
       {[](auto& o) { o.ctc.decode = "attention", o.ctc.reverse_weight = 0.5; }, "reverse_weight"},
       {[](auto& o) { o.ctc.hotwords = {{""}}; }, "a phrase is empty"},
+      {[](auto& o) { o.ctc.hotwords = {{"A\xFF"}}; }, "not UTF-8"},
       {[](auto& o) { o.ctc.decode = "joint", o.ctc.hotwords = {{"AB"}}; }, "hotwords"},
   };
   for (const auto& [change, what] : refused) {
@@ -196,6 +197,23 @@ TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
   EXPECT_EQ(events.back().kind, StreamEvent::Kind::failed);
   EXPECT_THAT(events.back().text, HasSubstr("NaN or infinity"));
   EXPECT_FALSE(all->accept(session, babble(1)));
+}
+
+TEST_F(CtcEngine, AUnitTableOfOtherUnitsIsRefused) {
+  const auto refusal_of = [&](const std::string& from, const std::string& to, const std::string& yaml = {}) {
+    Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
+    std::string& units = checkpoint.tokenizer.units_txt;
+    if (!from.empty()) units.replace(units.find(from), from.size(), to);
+    if (!yaml.empty()) checkpoint.documents["train.yaml"].insert(1, yaml + ",");
+    const auto loaded = models::conformer::Model::load(checkpoint, {}, context);
+    return loaded ? std::string("accepted") : loaded.error().message();
+  };
+  EXPECT_EQ(refusal_of("", ""), "accepted");
+  EXPECT_THAT(refusal_of("C 4\n", ""), HasSubstr("no unit of id 4"));
+  EXPECT_THAT(refusal_of("U 22\n<sos/eos> 23", "U 22"), HasSubstr("23 units, the model gives 24"));
+  EXPECT_THAT(refusal_of("", "", R"("ctc_conf": {"ctc_blank_id": 5})"), HasSubstr("<blank> is unit 0, and train.yaml says 5"));
+  EXPECT_THAT(refusal_of("", "", R"("tokenizer_conf": {"special_tokens": {"<sos>": 7, "<eos>": 7}})"),
+              HasSubstr("<sos/eos> is unit 23, and train.yaml says 7"));
 }
 
 TEST(UtteranceSource, TakesAMinuteWhole) {

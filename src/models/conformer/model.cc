@@ -8,12 +8,29 @@
 namespace oasr::models::conformer {
 namespace {
 
+// A table of other units than the model's would give other words, or none, without a word about it.
 Status check_units(const Tokenizer& tokenizer, const Config& config, const Checkpoint& checkpoint) {
-  if (tokenizer.size() == config.output_dim) return {};
-  return unexpected(ErrorCode::bad_checkpoint,
-                    "the unit table has " + std::to_string(tokenizer.size()) + " units, the model gives " +
-                        std::to_string(config.output_dim),
-                    checkpoint.path.string(), "take the units.txt of the same training");
+  const auto refuse = [&](std::string what) {
+    return unexpected(ErrorCode::bad_checkpoint, std::move(what), checkpoint.path.string(),
+                      "take the units.txt of the same training");
+  };
+  if (tokenizer.size() != config.output_dim) {
+    return refuse("the unit table has " + std::to_string(tokenizer.size()) + " units, the model gives " +
+                  std::to_string(config.output_dim));
+  }
+  for (TokenId id = 0; id < config.output_dim; ++id) {
+    if (tokenizer.token_bytes(id).empty()) return refuse("the unit table has no unit of id " + std::to_string(id));
+  }
+  const std::pair<const char*, TokenId> named[] = {
+      {"<blank>", config.blank}, {"<sos/eos>", config.eos}, {"<eos>", config.eos}, {"<sos>", config.sos}};
+  for (const auto& [name, id] : named) {
+    const auto there = tokenizer.id_of(name);
+    if (there && *there != id) {
+      return refuse(std::string(name) + " is unit " + std::to_string(*there) + ", and train.yaml says " +
+                    std::to_string(id));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -57,6 +74,10 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
     std::string note = std::to_string(network_->dropped.size()) + " tensors are not used: ";
     for (std::size_t i = 0; i < network_->dropped.size() && i < 4; ++i) note += (i > 0 ? ", " : "") + network_->dropped[i];
     info_.notes.push_back(note + (network_->dropped.size() > 4 ? ", …" : ""));
+  }
+  if (checkpoint.documents.contains("global_cmvn") &&
+      checkpoint.tensors.tensors.contains("encoder.global_cmvn.mean")) {
+    info_.notes.push_back("the file of global statistics is not used: the weights have them");
   }
   if (!network_->left) info_.notes.push_back("there is no attention decoder: rescoring is not served");
 }
