@@ -78,7 +78,8 @@ bool is_sound_map(std::string_view map) {
   const std::size_t replacements = map.size() - size;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const std::uint32_t unit = units[i];
-    if (unit >> 31 != 0) continue;  // a value; nothing leads on from here
+    // A value, from which nothing leads on; but the library starts at the root whatever it is.
+    if (i != 0 && unit >> 31 != 0) continue;
     const std::uint32_t offset = (unit >> 10) << ((unit & 0x200U) >> 6);
     const std::size_t base = i ^ std::size_t{offset};
     if ((base | 0xFF) >= units.size()) return false;
