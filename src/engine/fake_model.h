@@ -79,7 +79,8 @@ class FakeState final : public models::AedState {
  public:
   FakeState(const FakeModel& model, int windows, int rows);
 
-  models::WindowId encode(std::span<const float> mel) override;
+  using AedState::encode;
+  models::WindowId encode(std::span<const float> mel, std::int64_t audio_frames) override;
   void release(models::WindowId window) override { windows_.erase(window); }
   decode::RowId open_row(models::WindowId window) override {
     decode::RowId row = 0;
@@ -187,7 +188,7 @@ class FakeModel final : public models::AedModel {
 inline FakeState::FakeState(const FakeModel& model, int windows, int rows)
     : model_(model), max_windows_(windows), max_rows_(rows) {}
 
-inline models::WindowId FakeState::encode(std::span<const float> mel) {
+inline models::WindowId FakeState::encode(std::span<const float> mel, std::int64_t) {
   models::WindowId window = 0;
   while (windows_.contains(window)) ++window;
   CHECK(window < max_windows_, "a free window");

@@ -130,7 +130,7 @@ Status Recording::encode(int frames, bool with_silence) {
                                   real_time(seconds_at(seek_))),
                       {}, "float audio lies in [-1, 1]: scale it");
   }
-  window_ = state_.encode(mel_);
+  window_ = state_.encode(mel_, frames);
   return check_faults();
 }
 

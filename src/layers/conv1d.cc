@@ -44,6 +44,7 @@ Result<Conv1d> Conv1d::load(const Parameters& parameters, Conv1dSpec spec,
 }
 
 void Conv1d::forward(ExecContext& context, Matrix padded, ConstMatrix residual, Matrix y) const {
+  show_input(context, path_, padded.row_range(1, padded.rows - 2));
   watched(context, path_, y.rows,
           [&] { return method_->forward(context, padded, residual, y); });
 }

@@ -51,6 +51,7 @@ Result<Conv2d> Conv2d::load(const Parameters& parameters, Conv2dSpec spec, const
 }
 
 void Conv2d::forward(ExecContext& context, ImageExtent in, ConstMatrix x, Matrix y) const {
+  show_input(context, path_, x);
   watched(context, path_, y.rows, [&] { return method_->forward(context, in, x, y); });
 }
 

@@ -1,5 +1,7 @@
 #include "layers/linear.h"
 
+#include <utility>
+
 #include "layers/pack.h"
 #include "layers/watched.h"
 #include "quant/methods/registry.h"
@@ -79,6 +81,7 @@ Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
 
 void Linear::forward(ExecContext& context, const quant::Activation& x,
                      const quant::Residual& residual, Matrix y) const {
+  show_input(context, spec_.path, x);
   watched(context, spec_.path, x.rows(),
           [&] { return method_->forward(context, x, residual, y); });
 }
@@ -88,8 +91,16 @@ void Linear::forward(ExecContext& context, const quant::Activation& x, quant::Ac
     forward(context, x, quant::Residual(), quant::ActivationAccess::floats_out(y));
     return;
   }
+  show_input(context, spec_.path, x);
   watched(context, spec_.path, x.rows(),
           [&] { return method_->forward_into(context, x, *consumer_, y); });
+}
+
+std::unique_ptr<const quant::LinearMethod> Linear::exchange(std::unique_ptr<const quant::LinearMethod> method) {
+  CHECK(!linked() && method->in_features() == method_->in_features() &&
+            method->out_features() == method_->out_features(),
+        "a method of another shape, or of a linked layer");
+  return std::exchange(method_, std::move(method));
 }
 
 void Linear::link(const Linear& consumer) {

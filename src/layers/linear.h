@@ -44,6 +44,10 @@ class Linear {
   // The output goes to one consumer: in the int8 form of a link, or as floats.
   void forward(ExecContext& context, const quant::Activation& x, quant::Activation& y) const;
 
+  // Puts another method of the same shape in place and returns the one that was there. For experiments with a
+  // model that nobody else runs: layers that are linked must stay as they are.
+  std::unique_ptr<const quant::LinearMethod> exchange(std::unique_ptr<const quant::LinearMethod> method);
+
   // Makes the layer write the int8 input of its only consumer, whose method must outlive it.
   void link(const Linear& consumer);
   bool linked() const { return consumer_ != nullptr; }

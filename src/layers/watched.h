@@ -1,4 +1,4 @@
-// Runs a layer's method and tells the observer of the run, if there is one.
+// What the observer of a run is told, if there is one: how a layer's method went, and what it is given.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,7 @@
 
 #include "device/thread_pool.h"
 #include "kernels/quantize/op.h"
+#include "quant/activation.h"
 
 namespace oasr::layers {
 
@@ -23,6 +24,13 @@ void watched(const ExecContext& context, std::string_view path, std::int64_t row
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   observer->layer_time(path, rows, took.count());
   if (found) observer->not_finite(path, found.row);
+}
+
+// Shows the observer, if it asks, the rows that a layer is about to multiply.
+inline void show_input(const ExecContext& context, std::string_view path, const quant::Activation& x) {
+  RunObserver* observer = context.observer;
+  if (observer == nullptr || !observer->wants_inputs() || quant::ActivationAccess::is_int8(x)) return;
+  observer->layer_input(path, quant::ActivationAccess::floats(x));
 }
 
 }  // namespace oasr::layers

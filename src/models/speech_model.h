@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,8 +70,11 @@ using WindowId = int;  // an encoded 30 s window: its cross-attention keys and v
 class AedState : public decode::StepScorer {
  public:
   // mel [n_mels, 3000] row-major, normalised. Runs the encoder and the cross-attention projections.
-  // The result does not depend on other windows.
-  virtual WindowId encode(std::span<const float> mel) = 0;
+  // The result does not depend on other windows. The first `audio_frames` frames come from audio, the rest
+  // are padding: of use to observers only.
+  virtual WindowId encode(std::span<const float> mel, std::int64_t audio_frames) = 0;
+  // All frames come from audio.
+  WindowId encode(std::span<const float> mel) { return encode(mel, std::numeric_limits<std::int64_t>::max() / 2); }
   virtual void release(WindowId window) = 0;
 
   virtual decode::RowId open_row(WindowId window) = 0;

@@ -24,6 +24,9 @@ struct SmoothGroup {
   // The norm may write the consumers' int8 input itself: nothing but the consumers reads it, and
   // nothing sits between.
   bool fuse_output_quant = false;
+  // v_to_o: heads of the consumer's input and of the producer's value rows, which come last; query heads
+  // that share a key/value head share their scales.
+  std::int64_t query_heads = 1, kv_heads = 1;
 };
 
 // The consumer reads the producer's output, all of it and nothing else does.

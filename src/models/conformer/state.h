@@ -43,20 +43,16 @@ class State final : public CtcState {
   };
 
   // Notes what layers report as not finite.
-  class Watch final : public RunObserver {
+  class Watch final : public RelayObserver {
    public:
-    explicit Watch(RunObserver* next) : next_(next) {}
-    bool wants_times() const override { return next_ != nullptr && next_->wants_times(); }
-    void layer_time(std::string_view layer, std::int64_t rows, double seconds) override {
-      if (next_ != nullptr) next_->layer_time(layer, rows, seconds);
-    }
-    void not_finite(std::string_view layer, std::int64_t) override {
+    using RelayObserver::RelayObserver;
+    void not_finite(std::string_view layer, std::int64_t row) override {
       if (layer_.empty()) layer_ = layer;
+      RelayObserver::not_finite(layer, row);
     }
     std::string take() { return std::exchange(layer_, {}); }
 
    private:
-    RunObserver* next_;
     std::string layer_;
   };
 

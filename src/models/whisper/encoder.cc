@@ -136,16 +136,21 @@ void Encoder::feed_forward(ExecContext& context, const Block& block,
   }
 }
 
-Matrix Encoder::forward(ExecContext& context, std::span<const float> mel,
+Matrix Encoder::forward(ExecContext& context, std::span<const float> mel, std::int64_t audio_frames,
                         EncoderBuffers& buffers) const {
   const std::int64_t frames = config_.window_frames(), d = config_.d_model;
   CHECK(static_cast<std::int64_t>(mel.size()) == frames * config_.num_mel_bins,
         "a window is [mels, " + std::to_string(frames) + "]");
+  const auto tell_rows = [&](std::int64_t rows) {
+    if (context.observer != nullptr) context.observer->audio_rows(rows);
+  };
   transpose_mel(mel, buffers.mel);
+  tell_rows(audio_frames);
   const Matrix hidden = buffers.wide.matrix(frames + 2, d);
   conv1_.forward(context, buffers.mel, {}, hidden.row_range(1, frames));
   const ConstMatrix positions{positions_.data(), buffers.x.rows, d, d};
   conv2_.forward(context, hidden, positions, buffers.x);
+  tell_rows((audio_frames + 1) / 2);
   for (const Block& block : blocks_) {
     attend(context, block, buffers);
     feed_forward(context, block, buffers);

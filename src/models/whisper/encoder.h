@@ -31,10 +31,11 @@ class Encoder {
   static Result<Encoder> load(const Config& config, const layers::Parameters& parameters,
                               const layers::WeightOptions& options);
 
-  // mel [mels, 2T] row-major, normalised log-mel of a window; the result [T, D] is buffers.normed,
-  // valid until the next pass. No allocation in the steady state.
-  Matrix forward(ExecContext& context, std::span<const float> mel,
-                         EncoderBuffers& buffers) const;
+  // mel [mels, 2T] row-major, normalised log-mel of a window, of which observers are told that the first
+  // `audio_frames` are audio; the result [T, D] is buffers.normed, valid until the next pass. No allocation
+  // in the steady state.
+  Matrix forward(ExecContext& context, std::span<const float> mel, std::int64_t audio_frames,
+                 EncoderBuffers& buffers) const;
 
   // Adds the layers in the order of the forward pass; they must not move afterwards.
   void list(layers::LayerList& layers);

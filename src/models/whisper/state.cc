@@ -40,7 +40,7 @@ bool all_finite(std::span<const float> values) {
 
 void FaultLog::not_finite(std::string_view layer, std::int64_t row) {
   if (layer_.empty()) layer_ = layer;
-  if (outer_ != nullptr) outer_->not_finite(layer, row);
+  RelayObserver::not_finite(layer, row);
 }
 
 void FaultLog::settle(std::span<const decode::RowId> rows, std::string_view fallback) {
@@ -80,12 +80,13 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
   bad_rows_.reserve(static_cast<std::size_t>(2 * options.rows));
 }
 
-WindowId State::encode(std::span<const float> mel) {
+WindowId State::encode(std::span<const float> mel, std::int64_t audio_frames) {
   const auto free = std::ranges::find(window_open_, false);
   CHECK(free != window_open_.end(), "more windows than the state was made for");
   const auto window = static_cast<WindowId>(free - window_open_.begin());
-  const Matrix output = network_->encoder.forward(context_, mel, encoder_buffers_);
+  const Matrix output = network_->encoder.forward(context_, mel, audio_frames, encoder_buffers_);
   network_->decoder.encode_window(context_, output, window, cross_, encoder_buffers_.wide);
+  faults_.audio_rows(-1);
   if (!all_finite({output.data, static_cast<std::size_t>(output.rows * output.columns)})) {
     faults_.not_finite("the encoder", 0);
   }

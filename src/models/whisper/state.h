@@ -17,14 +17,10 @@ struct StateOptions {
 };
 
 // Keeps what is not finite in a run, and hands everything on to another observer.
-class FaultLog final : public RunObserver {
+class FaultLog final : public RelayObserver {
  public:
-  explicit FaultLog(RunObserver* outer) : outer_(outer) {}
+  using RelayObserver::RelayObserver;
   void not_finite(std::string_view layer, std::int64_t row) override;
-  bool wants_times() const override { return outer_ != nullptr && outer_->wants_times(); }
-  void layer_time(std::string_view layer, std::int64_t rows, double seconds) override {
-    outer_->layer_time(layer, rows, seconds);
-  }
 
   // Makes faults of what was told since the last call: one for each of `rows`, or one without a row.
   // `fallback` names the layer when none reported.
@@ -33,7 +29,6 @@ class FaultLog final : public RunObserver {
   std::optional<Fault> take();
 
  private:
-  RunObserver* outer_;
   std::string layer_;  // the first that reported
   std::vector<Fault> faults_;
 };
@@ -42,7 +37,8 @@ class State final : public AedState {
  public:
   State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options);
 
-  WindowId encode(std::span<const float> mel) override;
+  using AedState::encode;
+  WindowId encode(std::span<const float> mel, std::int64_t audio_frames) override;
   void release(WindowId window) override;
   decode::RowId open_row(WindowId window) override;
   void close_row(decode::RowId row) override;
