@@ -57,6 +57,24 @@ Result<LinearMethodPtr> int8_from_floats(const LinearSource& source, const Metho
                                                       source.activation, *options.scaled_mm));
 }
 
+Result<QuantizedTensors> quantize_int8(const WeightSource& weight, const Calibration& calibration, Isa isa) {
+  const std::int64_t n = weight.shape[0], k = weight.shape.elements() / n;
+  const Int8Storage storage = TRY(quantize_weight(isa, {.n = n, .k = k, .rows = weight.rows}));
+  QuantizedTensors tensors;
+  const auto add = [&](std::string_view suffix, StorageFormat format, const Shape& shape, auto values) {
+    tensors.add(std::string(suffix), format, shape, std::as_bytes(values));
+  };
+  add("weight", StorageFormat::i8, weight.shape, std::span(storage.weight));
+  add("weight_scale", StorageFormat::f32, {n}, std::span(storage.weight_scale));
+  if (!calibration.smooth_inv.empty()) {
+    add(kSmoothInv, StorageFormat::f32, {weight.shape[weight.shape.rank() - 1]}, std::span(calibration.smooth_inv));
+  }
+  if (calibration.input_scale) {
+    add(kInputScale, StorageFormat::f32, {1}, std::span(&*calibration.input_scale, 1));
+  }
+  return tensors;
+}
+
 Result<LinearMethodPtr> int8_from_slots(const StoredSlots& slots, std::vector<float> bias,
                                         kernels::Activation activation,
                                         const MethodOptions& options) {
@@ -90,12 +108,14 @@ constexpr QuantMethod kMethods[] = {
      .from_slots = int8_from_slots,
      .conv1d_from_slots = nullptr,
      .conv2d_from_slots = nullptr,
+     .quantize = quantize_int8,
      .slots = kInt8},
     {.scheme = "int8_w8a8_static",
      .from_floats = nullptr,
      .from_slots = int8_from_slots,
      .conv1d_from_slots = int8_conv1d_from_slots,
      .conv2d_from_slots = int8_conv2d_from_slots,
+     .quantize = quantize_int8,
      .slots = kInt8Static},
 };
 

@@ -9,6 +9,7 @@
 
 #include "quant/methods/conv1d_method.h"
 #include "quant/methods/conv2d_method.h"
+#include "quant/methods/quantized_tensors.h"
 #include "quant/spec.h"
 
 namespace oasr::quant {
@@ -20,9 +21,6 @@ struct StorageSlot {
   StorageFormat format;
   Extent extent;
 };
-
-// The stored tensors of a layer by suffix, with the formats and shapes of its slots.
-using StoredSlots = std::map<std::string, StoredTensor, std::less<>>;
 
 // How layers are made.
 struct MethodOptions {
@@ -54,6 +52,9 @@ struct QuantMethod {
                                                const MethodOptions& options);  // null: none
   Result<Conv2dMethodPtr> (*conv2d_from_slots)(const StoredSlots& slots, const Conv2dShape& shape,
                                                std::vector<float> bias, const MethodOptions& options);  // null: none
+  // Round to nearest, as it is stored: what from_slots takes. calibration.input_scale is there for a static
+  // scheme. bad_checkpoint: a weight that is not finite.
+  Result<QuantizedTensors> (*quantize)(const WeightSource& weight, const Calibration& calibration, Isa isa);
   std::span<const StorageSlot> slots;  // smooth_inv only for layers that have it
 };
 std::span<const QuantMethod> quant_methods();
