@@ -131,6 +131,11 @@ Result<FileBytes> open_part(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
+bool is_native_file(std::string_view name) {
+  return name == kNativeConfig || name == kNativeWeights || name == kTokenLines ||
+         std::ranges::any_of(kTokenizerTexts, [&](const TokenizerText& row) { return row.name == name; });
+}
+
 int detect_native(const fs::path& path) {
   const auto folder = folder_of(path);
   const auto config = open_part(folder, kNativeConfig);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -37,6 +38,12 @@ struct NativeContent {
 // tensors without a dtype of safetensors, io, cancelled.
 Status write_native(const std::filesystem::path& folder, const NativeContent& content,
                     const WriteProgress& progress = {});
+
+// Whether native checkpoints have files of this name.
+bool is_native_file(std::string_view name);
+
+// True if the text is a JSON object with "format": "oasr", whatever else is wrong with it.
+bool names_native_format(std::string_view text);
 
 // A file of a native checkpoint by its plain name.
 using OpenPart = std::function<Result<FileBytes>(const std::string& name)>;

@@ -1,5 +1,7 @@
 #include "checkpoint/native_config.h"
 
+#include "checkpoint/native.h"
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>

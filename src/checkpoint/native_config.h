@@ -43,7 +43,4 @@ Result<NativeConfig> parse_native_config(std::string_view text);
 // invalid_argument if there is none: texts that are not UTF-8, and all that the parser refuses.
 Result<std::string> native_config_text(const NativeConfig& config);
 
-// True if the text is a JSON object with "format": "oasr", whatever else is wrong with it.
-bool names_native_format(std::string_view text);
-
 }  // namespace oasr

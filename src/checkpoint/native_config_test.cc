@@ -1,6 +1,8 @@
 // oasr_config.json and tokens.txt: what is written, what is read, what is refused.
 #include "checkpoint/native_config.h"
 
+#include "checkpoint/native.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -15,8 +15,7 @@ quant::QuantizationSpec as_written(quant::QuantizationSpec spec) {
 
 }  // namespace
 
-Status save_native(const LoadedModel& loaded, const std::filesystem::path& folder,
-                   const WriteProgress& progress) {
+NativeContent content_of(const LoadedModel& loaded) {
   NativeContent content;
   content.architecture = loaded.model->info().architecture;
   content.source_container = loaded.source.origin();
@@ -25,6 +24,12 @@ Status save_native(const LoadedModel& loaded, const std::filesystem::path& folde
   content.documents = loaded.source.documents;
   content.documents.erase(kQuantization);
   content.tokenizer = loaded.source.tokenizer;
+  return content;
+}
+
+Status save_native(const LoadedModel& loaded, const std::filesystem::path& folder,
+                   const WriteProgress& progress) {
+  NativeContent content = content_of(loaded);
   if (!loaded.quantization.empty()) {
     content.quantization = dump_json(quant::to_json(as_written(loaded.quantization)));
   }

@@ -8,6 +8,9 @@
 
 namespace oasr::load {
 
+// What a checkpoint of the loaded model holds beside tensors and quantization.
+NativeContent content_of(const LoadedModel& loaded);
+
 // Writes the model as it is served: full precision as format version 1, quantized as version 2. Loading
 // the folder gives the same numbers. Errors are write_native()'s.
 Status save_native(const LoadedModel& loaded, const std::filesystem::path& folder,

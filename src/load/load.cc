@@ -96,7 +96,8 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
       .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa}};
   loaded.model = TRY(architecture->load(loaded.source, how, context));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));
-  const auto links = TRY(layers::link(layout, loaded.model->layers()));
+  std::vector<layers::Link> links;
+  if (options.link) links = TRY(layers::link(layout, loaded.model->layers()));
   loaded.report = make_report(*loaded.model, facts, loaded.quantization, links, context.isa);
   if (!loaded.quantization.empty() && is_quantized_by_others(loaded.source)) {
     loaded.report.notes.push_back("the checkpoint's weights were quantized before: they are rounded twice");

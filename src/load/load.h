@@ -18,6 +18,7 @@ struct LoadOptions {
   // everything else float32.
   std::optional<DType> dtype = {};
   quant::QuantRequest quantization = {};
+  bool link = true;  // false: every layer quantizes its own input, so that an observer sees it
 };
 
 struct LoadedModel {
