@@ -60,8 +60,9 @@ struct EvalInputs {
 
 struct EvalReadOptions {
   // A reference without text: "refuse" (an error with the line numbers), "skip" (left out, with a
-  // note), or "score" (whatever is recognized is inserted).
+  // note), or "score" (whatever is recognized is inserted). "ignore": texts are not needed at all.
   std::string empty_reference = "refuse";
+  std::string audio_root = {};  // what paths of audio are relative to; empty: the manifest's folder
   std::int64_t limit = 0;  // utterances of a set, the first ones; 0: all
 };
 
@@ -167,7 +168,9 @@ struct EvalChange {
 };
 
 struct EvalComparison {
-  std::vector<EvalDifference> groups;  // all first, then the sets
+  std::vector<EvalDifference> groups;  // all first, then the sets if there are several
+  std::vector<EvalDifference> lengths;  // as in the first report, if there are several
+  std::string length_unit;             // of `lengths`: "s" or "words"
   std::vector<EvalChange> changes;     // other normalized texts; the largest first
   std::int64_t better = 0, worse = 0, other = 0, same = 0;  // utterances, of b beside a
 };

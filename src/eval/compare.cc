@@ -6,6 +6,7 @@
 
 #include "eval/bootstrap.h"
 #include "eval/counting.h"
+#include "eval/lengths.h"
 #include "eval/report.h"
 #include "oasr/eval.h"
 
@@ -48,8 +49,9 @@ Result<std::vector<std::size_t>> pair_up(const EvalReport& a, const EvalReport& 
   return differ(fmt::format("'{}' of set '{}' is not in the first", id, set));
 }
 
-EvalDifference difference(std::string name, const EvalReport& a, const EvalReport& b,
-                          const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;  // of utterances of the two reports
+
+EvalDifference difference(std::string name, const EvalReport& a, const EvalReport& b, const Pairs& pairs) {
   EvalDifference d;
   d.name = std::move(name);
   std::vector<Share> shares_a, shares_b;
@@ -86,9 +88,10 @@ Result<EvalComparison> compare_reports(const EvalReport& a, const EvalReport& b)
     return differ("costs " + a.options.costs + " and " + b.options.costs + " counted them");
   }
   const auto places = TRY(pair_up(a, b));
-  using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+  const LengthBuckets buckets(a.utterances);
   Pairs all;
   std::map<std::string, Pairs> sets;
+  std::map<std::size_t, Pairs> lengths;
   std::vector<std::string> order;
   EvalComparison comparison;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -98,6 +101,7 @@ Result<EvalComparison> compare_reports(const EvalReport& a, const EvalReport& b)
     auto& set = sets[before.set];
     if (set.empty()) order.push_back(before.set);
     set.emplace_back(i, places[i]);
+    lengths[buckets.of(before)].emplace_back(i, places[i]);
     const auto more = after.words.errors() - before.words.errors();
     const bool same = before.normalized_hypothesis == after.normalized_hypothesis;
     ++(same       ? comparison.same
@@ -114,6 +118,10 @@ Result<EvalComparison> compare_reports(const EvalReport& a, const EvalReport& b)
   comparison.groups.push_back(difference("all", a, b, all));
   for (const auto& name : order) {
     if (order.size() > 1) comparison.groups.push_back(difference(name, a, b, sets[name]));
+  }
+  comparison.length_unit = buckets.unit();
+  for (const auto& [bucket, pairs] : lengths) {
+    if (lengths.size() > 1) comparison.lengths.push_back(difference(buckets.name(bucket), a, b, pairs));
   }
   return comparison;
 }

@@ -41,6 +41,26 @@ TEST(Compare, SaysWhichUtterancesChangedAndHow) {
   EXPECT_THAT(comparison_json(a, b, *comparison), HasSubstr("\"worse\": 1"));
 }
 
+TEST(Compare, SaysInWhichLengthsItChanged) {
+  const auto texts = [](const std::string& second) {
+    return std::vector<std::pair<std::string, std::string>>{{"x y", "x y"}, {"a b c d e f", second}, {"x", "x"}};
+  };
+  const auto a = report(texts("a b c d e f")), b = report(texts("a b c d e"));
+  const auto comparison = compare_reports(a, b);
+  ASSERT_TRUE(comparison) << comparison.error().message();
+  EXPECT_EQ(comparison->length_unit, "words");
+  ASSERT_EQ(comparison->lengths.size(), 2u);
+  EXPECT_EQ(comparison->lengths[0].name, "0-5");
+  EXPECT_EQ(comparison->lengths[0].utterances, 2);
+  EXPECT_EQ(*comparison->lengths[0].difference, 0);
+  EXPECT_EQ(comparison->lengths[1].name, "6-10");
+  EXPECT_DOUBLE_EQ(*comparison->lengths[1].difference, 100.0 / 6);
+  EXPECT_THAT(comparison_text(a, b, *comparison), HasSubstr("\n6-10 words "));
+  EXPECT_THAT(comparison_json(a, b, *comparison), HasSubstr("\"length_unit\": \"words\""));
+  const auto short_ones = report({{"x y", "x y"}, {"x", "x"}});
+  EXPECT_TRUE(compare_reports(short_ones, short_ones)->lengths.empty());  // of one length: "all" says it
+}
+
 TEST(Compare, TheOrderOfUtterancesDoesNotMatter) {
   const auto a = report({{"x y", "x y"}, {"x y", "x"}});
   auto b = a;

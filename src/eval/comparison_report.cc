@@ -8,15 +8,6 @@ namespace oasr {
 namespace eval {
 namespace {
 
-std::optional<double> percent(const ErrorCounts& counts) {
-  if (counts.reference == 0) return std::nullopt;
-  return 100.0 * static_cast<double>(counts.errors()) / static_cast<double>(counts.reference);
-}
-
-std::string signed_text(const std::optional<double>& value) {
-  return value ? fmt::format("{:+.2f}", *value) : std::string("–");
-}
-
 std::string counts_text(const ErrorCounts& a, const ErrorCounts& b) {
   return fmt::format("{:+}/{:+}/{:+}", b.substitutions - a.substitutions, b.deletions - a.deletions,
                      b.insertions - a.insertions);
@@ -47,6 +38,16 @@ std::string verdict(const EvalDifference& all) {
 }
 
 }  // namespace
+
+std::optional<double> percent(const ErrorCounts& counts) {
+  if (counts.reference == 0) return std::nullopt;
+  return 100.0 * static_cast<double>(counts.errors()) / static_cast<double>(counts.reference);
+}
+
+std::string signed_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:+.2f}", *value) : std::string("–");
+}
+
 }  // namespace eval
 
 std::string comparison_json(const EvalReport& a, const EvalReport& b,
@@ -72,6 +73,10 @@ std::string comparison_json(const EvalReport& a, const EvalReport& b,
   auto groups = OrderedJson::array();
   for (const auto& group : comparison.groups) groups.push_back(difference_json(group));
   json["groups"] = std::move(groups);
+  json["length_unit"] = comparison.length_unit;
+  auto lengths = OrderedJson::array();
+  for (const auto& length : comparison.lengths) lengths.push_back(difference_json(length));
+  json["lengths"] = std::move(lengths);
   auto changes = OrderedJson::array();
   for (const auto& change : comparison.changes) {
     const auto& before = a.utterances[change.a];
@@ -96,12 +101,14 @@ std::string comparison_text(const EvalReport& a, const EvalReport& b,
       a.options.seed);
   std::vector<std::vector<std::string>> rows = {
       {"set", "utts", "words", "A WER %", "B WER %", "B − A", "95 %", "p", "sub/del/ins"}};
-  for (const auto& d : comparison.groups) {
-    rows.push_back({d.name, std::to_string(d.utterances), std::to_string(d.a.reference),
+  const auto add = [&](const std::string& name, const EvalDifference& d) {
+    rows.push_back({name, std::to_string(d.utterances), std::to_string(d.a.reference),
                     number_text(percent(d.a)), number_text(percent(d.b)), signed_text(d.difference),
                     interval_text(d.low, d.high), d.p ? fmt::format("{:.4f}", *d.p) : std::string(),
                     counts_text(d.a, d.b)});
-  }
+  };
+  for (const auto& group : comparison.groups) add(group.name, group);
+  for (const auto& length : comparison.lengths) add(length.name + " " + comparison.length_unit, length);
   text += table_text(rows) + "\n" + verdict(comparison.groups.front());
   text += fmt::format(
       "utterances of B: {} better, {} worse, {} other text with as many errors, {} same text\n",

@@ -67,7 +67,7 @@ class Fields {
 
 // The row of a line, or what is wrong with it.
 Result<EvalInput> parse_row(std::string_view line, const std::string& path,
-                            const std::string& set) {
+                            const std::string& set, const ManifestOptions& options) {
   const auto bad = [](std::string what) {
     return unexpected(ErrorCode::invalid_argument, std::move(what));
   };
@@ -87,11 +87,12 @@ Result<EvalInput> parse_row(std::string_view line, const std::string& path,
   row.sample_rate = static_cast<int>(fields.number("sample_rate"));
   if (!fields.problem().empty()) return bad(fields.problem());
   if (!audio || audio->empty()) return bad("has no \"audio\"");
-  if (!text) return bad("has no \"text\"");
+  if (!text && options.empty != EmptyReference::ignore) return bad("has no \"text\"");
   if (utterance.id.empty()) return bad("has an empty \"id\"");
   const fs::path file(*audio);
-  utterance.audio = file.is_absolute() ? *audio : (fs::path(path).parent_path() / file).string();
-  utterance.reference = *text;
+  const fs::path root = options.audio_root.empty() ? fs::path(path).parent_path() : fs::path(options.audio_root);
+  utterance.audio = file.is_absolute() ? *audio : (root / file).string();
+  utterance.reference = text.value_or("");
   return row;
 }
 
@@ -123,17 +124,19 @@ Result<EmptyReference> parse_empty_reference(const std::string& name) {
   if (name == "refuse") return EmptyReference::refuse;
   if (name == "skip") return EmptyReference::skip;
   if (name == "score") return EmptyReference::score;
-  return unexpected(ErrorCode::invalid_argument, "'" + name + "' is none of refuse, skip, score",
+  if (name == "ignore") return EmptyReference::ignore;
+  return unexpected(ErrorCode::invalid_argument, "'" + name + "' is none of refuse, skip, score, ignore",
                     "empty_reference");
 }
 
-Status parse_manifest(std::string_view text, const std::string& path, EmptyReference empty,
+Status parse_manifest(std::string_view text, const std::string& path, const ManifestOptions& options,
                       EvalInputs& inputs) {
+  const EmptyReference empty = options.empty;
   Problems problems(path), empty_ones(path);
   const auto set = set_name(path);
   std::size_t rows = 0, skipped = 0;
   for (const auto& line : split_lines(text, problems)) {
-    auto row = parse_row(line.text, path, set);
+    auto row = parse_row(line.text, path, set, options);
     if (!row) {
       problems.add(line.number, row.error().what);
       continue;
@@ -168,7 +171,7 @@ Result<EvalInputs> read_eval_manifests(std::span<const std::string> paths,
   EvalInputs inputs;
   for (const auto& path : paths) {
     const auto text = TRY(eval::read_lines_file(path));
-    TRY(eval::parse_manifest(text, path, empty, inputs));
+    TRY(eval::parse_manifest(text, path, {.empty = empty, .audio_root = options.audio_root}, inputs));
   }
   TRY(eval::check_ids(inputs));
   eval::keep_first(inputs, options.limit);

@@ -79,12 +79,12 @@ TEST(EvalManifest, EmptyTextsAreRefusedOrLeftOutWithANote) {
       "m.jsonl",
       "{\"audio\": \"a.wav\", \"text\": \"\"}\n{\"audio\": \"b.wav\", \"text\": \"x\"}\n");
   EXPECT_THAT(error_of(read(path)), HasSubstr("line 1: \"text\" is empty"));
-  const auto skipped = read(path, {"skip", 0});
+  const auto skipped = read(path, {.empty_reference = "skip"});
   ASSERT_TRUE(skipped);
   EXPECT_EQ(skipped->rows.size(), 1u);
   EXPECT_THAT(skipped->notes, ElementsAre(HasSubstr(path + ":1")));
-  EXPECT_EQ(read(path, {"score", 0})->rows.size(), 2u);
-  EXPECT_EQ(read(path, {"score", 1})->rows.size(), 1u);
+  EXPECT_EQ(read(path, {.empty_reference = "score"})->rows.size(), 2u);
+  EXPECT_EQ(read(path, {.empty_reference = "score", .audio_root = {}, .limit = 1})->rows.size(), 1u);
 }
 
 TEST(EvalManifest, MissingAudioIsNamedBeforeTheWorkAndAnotherRateIsNoted) {

@@ -14,8 +14,13 @@ OrderedJson counts_json(const ErrorCounts& counts);
 OrderedJson rate_json(const ErrorRate& rate);
 OrderedJson strings_json(const std::vector<std::string>& strings);
 
+// Errors over reference length; nothing without a reference.
+std::optional<double> percent(const ErrorCounts& counts);
+
 // "4.38", or "–" without a value.
 std::string number_text(const std::optional<double>& value);
+// "+0.38", or "–" without a value.
+std::string signed_text(const std::optional<double>& value);
 // "[3.10, 5.67]", or nothing.
 std::string interval_text(const std::optional<double>& low, const std::optional<double>& high);
 // "REF  the words ***", "HYP  …", columns below each other; wrapped to `width` columns.

@@ -5,6 +5,7 @@
 
 #include "eval/bootstrap.h"
 #include "eval/counting.h"
+#include "eval/lengths.h"
 #include "eval/lines.h"
 #include "oasr/eval.h"
 
@@ -65,41 +66,15 @@ std::vector<EvalGroup> group_by(const std::vector<EvalUtterance>& utterances,
   return groups;
 }
 
-// Upper ends of the buckets; the last one is open.
-struct Buckets {
-  std::vector<double> ends;
-  bool whole;  // of whole numbers: "1-5", "6-10"; else from-to: "2-5"
-
-  std::size_t of(double value) const {
-    std::size_t i = 0;
-    while (i < ends.size() && (whole ? value > ends[i] : value >= ends[i])) ++i;
-    return i;
-  }
-  std::string name(std::size_t i) const {
-    const double from = i == 0 ? 0 : ends[i - 1] + (whole ? 1 : 0);
-    return i == ends.size() ? fmt::format("{} and more", from)
-                            : fmt::format("{}-{}", from, ends[i]);
-  }
-};
-
 void group_by_length(EvalReport& report) {
-  const auto& all = report.utterances;
-  const bool timed =
-      std::any_of(all.begin(), all.end(), [](const auto& u) { return u.seconds > 0; });
-  const Buckets buckets =
-      timed ? Buckets{{2, 5, 10, 15, 20, 30}, false} : Buckets{{5, 10, 20, 30, 50}, true};
-  report.length_unit = timed ? "s" : "words";
-  std::vector<Members> members(buckets.ends.size() + 1);
-  Members unknown;  // such as audio that can not be read
-  for (const auto& u : all) {
-    const double length = timed ? u.seconds : static_cast<double>(u.words.reference);
-    (timed && length == 0 ? unknown : members[buckets.of(length)]).push_back(&u);
-  }
+  const LengthBuckets buckets(report.utterances);
+  report.length_unit = buckets.unit();
+  std::vector<Members> members(buckets.count());
+  for (const auto& u : report.utterances) members[buckets.of(u)].push_back(&u);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i].empty()) continue;
     report.lengths.push_back(make_group(buckets.name(i), members[i], report.options));
   }
-  if (!unknown.empty()) report.lengths.push_back(make_group("not known", unknown, report.options));
 }
 
 using Pairs = std::map<std::pair<std::string, std::string>, std::int64_t>;

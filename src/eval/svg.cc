@@ -11,15 +11,6 @@
 namespace oasr::eval {
 namespace {
 
-// A step of 1, 2 or 5 times a power of ten that gives at most six ticks up to `top`.
-double tick_step(double top) {
-  const double power = std::pow(10.0, std::floor(std::log10(std::max(top, 1e-6) / 5)));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
-    if (top / (factor * power) <= 6) return factor * power;
-  }
-  return 10 * power;
-}
-
 double top_of(const std::vector<Bar>& bars) {
   double top = 1;
   for (const auto& bar : bars) top = std::max({top, bar.value.value_or(0), bar.high.value_or(0)});
@@ -37,26 +28,33 @@ std::string title_of(const Bar& bar) {
   return "<title>" + escaped_html(text) + "</title>";
 }
 
-std::string line(double x1, double y1, double x2, double y2, const char* kind) {
+}  // namespace
+
+double tick_step(double top) {
+  const double power = std::pow(10.0, std::floor(std::log10(std::max(top, 1e-6) / 5)));
+  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+    if (top / (factor * power) <= 6) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2, const char* kind) {
   return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>",
                      kind, x1, y1, x2, y2);
 }
 
-std::string label(double x, double y, const char* anchor, std::string_view text,
-                  const char* kind = "") {
+std::string svg_label(double x, double y, const char* anchor, std::string_view text,
+                      const char* kind) {
   return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>",
                      kind, x, y, anchor, escaped_html(text));
 }
 
-// The first `most` characters, with an ellipsis for the rest.
 std::string shortened(const std::string& text, std::size_t most) {
   auto points = to_utf32(text);
   if (points.size() <= most) return text;
   points.resize(most - 1);
   return to_utf8(points + U"…");
 }
-
-}  // namespace
 
 std::string escaped_html(std::string_view text) {
   std::string out;
@@ -91,8 +89,8 @@ std::string column_chart(const std::vector<Bar>& bars, const std::string& axis,
   auto svg = fmt::format(
       "<svg viewBox=\"0 0 {0:.0f} 292\" width=\"{0:.0f}\" height=\"292\" role=\"img\">", width);
   for (double tick = 0; tick <= top * 1.0001; tick += step) {
-    svg += line(kLeft, y(tick), width - 8, y(tick), tick == 0 ? "axis" : "grid");
-    svg += label(kLeft - 6, y(tick) + 4, "end", number(tick), "tick");
+    svg += svg_line(kLeft, y(tick), width - 8, y(tick), tick == 0 ? "axis" : "grid");
+    svg += svg_label(kLeft - 6, y(tick) + 4, "end", number(tick), "tick");
   }
   svg += fmt::format(
       "<text class=\"tick\" transform=\"translate(14 {:.0f}) rotate(-90)\" "
@@ -105,19 +103,20 @@ std::string column_chart(const std::vector<Bar>& bars, const std::string& axis,
       svg += fmt::format(
           "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{:.1f}\"/>",
           center - kBar / 2, y(*bar.value), kBar, kTop + kHeight - y(*bar.value));
-      svg += label(center - kBar / 2 - 4, y(*bar.value) - 4, "start",
-                   fmt::format("{:.1f}", *bar.value), "value");
+      svg += svg_label(center - kBar / 2 - 4, y(*bar.value) - 4, "start",
+                       fmt::format("{:.1f}", *bar.value), "value");
     }
     if (bar.low && bar.high) {
-      svg += line(center + 12, y(*bar.low), center + 12, y(*bar.high), "interval");
-      svg += line(center + 7, y(*bar.low), center + 17, y(*bar.low), "interval");
-      svg += line(center + 7, y(*bar.high), center + 17, y(*bar.high), "interval");
+      svg += svg_line(center + 12, y(*bar.low), center + 12, y(*bar.high), "interval");
+      svg += svg_line(center + 7, y(*bar.low), center + 17, y(*bar.low), "interval");
+      svg += svg_line(center + 7, y(*bar.high), center + 17, y(*bar.high), "interval");
     }
-    svg += label(center, kTop + kHeight + 17, "middle", shortened(bar.name, 14));
-    svg += label(center, kTop + kHeight + 32, "middle", bar.note, "tick") + "</g>";
+    svg += svg_label(center, kTop + kHeight + 17, "middle", shortened(bar.name, 14));
+    svg += svg_label(center, kTop + kHeight + 32, "middle", bar.note, "tick") + "</g>";
     center += kStep;
   }
-  return svg + label((kLeft + width) / 2, kTop + kHeight + 52, "middle", below, "tick") + "</svg>";
+  return svg + svg_label((kLeft + width) / 2, kTop + kHeight + 52, "middle", below, "tick") +
+         "</svg>";
 }
 
 std::string dot_chart(const std::vector<Bar>& bars, const std::string& axis) {
@@ -129,19 +128,20 @@ std::string dot_chart(const std::vector<Bar>& bars, const std::string& axis) {
       "<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">",
       kLeft + kWidth + kRight, height);
   for (double tick = 0; tick <= top * 1.0001; tick += step) {
-    svg += line(x(tick), kTop - 6, x(tick), height - 8, tick == 0 ? "axis" : "grid");
-    svg += label(x(tick), kTop - 11, "middle", number(tick), "tick");
+    svg += svg_line(x(tick), kTop - 6, x(tick), height - 8, tick == 0 ? "axis" : "grid");
+    svg += svg_label(x(tick), kTop - 11, "middle", number(tick), "tick");
   }
-  svg += label(kLeft - 12, kTop - 11, "end", axis, "tick");
+  svg += svg_label(kLeft - 12, kTop - 11, "end", axis, "tick");
   double y = kTop + kRow / 2;
   for (const auto& bar : bars) {
-    svg += "<g>" + title_of(bar) + label(kLeft - 12, y + 4, "end", shortened(bar.name, 26));
-    if (bar.low && bar.high) svg += line(x(*bar.low), y, x(*bar.high), y, "interval");
+    svg += "<g>" + title_of(bar) + svg_label(kLeft - 12, y + 4, "end", shortened(bar.name, 26));
+    if (bar.low && bar.high) svg += svg_line(x(*bar.low), y, x(*bar.high), y, "interval");
     if (bar.value)
       svg += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>",
                          x(*bar.value), y);
-    svg += label(kLeft + kWidth + 14, y + 4, "start",
-                 (bar.value ? fmt::format("{:.1f}", *bar.value) : "–") + " · " + bar.note, "tick");
+    svg +=
+        svg_label(kLeft + kWidth + 14, y + 4, "start",
+                  (bar.value ? fmt::format("{:.1f}", *bar.value) : "–") + " · " + bar.note, "tick");
     svg += "</g>";
     y += kRow;
   }

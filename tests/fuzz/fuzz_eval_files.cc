@@ -23,7 +23,7 @@ void read_texts(std::string_view text, const char* name) {
 
 void read_manifest(std::string_view text) {
   oasr::EvalInputs inputs;
-  if (!oasr::eval::parse_manifest(text, "fuzz", oasr::eval::EmptyReference::score, inputs)) return;
+  if (!oasr::eval::parse_manifest(text, "fuzz", {.empty = oasr::eval::EmptyReference::score, .audio_root = {}}, inputs)) return;
   if (inputs.rows.empty()) std::abort();
   for (const auto& row : inputs.rows) {
     if (row.utterance.audio.empty() || row.utterance.id.empty()) std::abort();
