@@ -18,7 +18,7 @@ from lint_common import code_files, finish, root_argument
 # Public headers that hold values only: any layer may use them.
 VALUE_HEADERS = {"oasr/result.h", "oasr/options.h", "oasr/stream_events.h", "oasr/transcript.h",
                  "oasr/version.h"}
-API_LAYER_MODULES = ("api", "eval")  # those that implement the other public headers
+API_LAYER_MODULES = ("api", "eval", "quantize")  # those that implement the other public headers
 TESTING = "testing"       # helpers: for *_test.cc and fuzz targets only
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|cooperative_groups|nv/)")

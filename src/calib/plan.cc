@@ -1,0 +1,406 @@
+#include "calib/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "calib/weight_clip.h"
+#include "kernels/quantize/op.h"
+#include "quant/methods/registry.h"
+
+namespace oasr::calib {
+namespace {
+
+using quant::Fold;
+
+float scale_of(float amax) { return amax / kernels::kInt8Greatest; }
+
+// The last `values.size() / tied` rows of the producer, for a fold into value rows.
+std::vector<float> last_rows(const std::vector<float>& rows, std::size_t count) {
+  CHECK(rows.size() >= count, "a projection with fewer rows than values");
+  return {rows.end() - static_cast<std::ptrdiff_t>(count), rows.end()};
+}
+
+std::size_t value_rows(const quant::SmoothGroup& group, std::size_t channels) {
+  return channels * static_cast<std::size_t>(group.kv_heads) / static_cast<std::size_t>(group.query_heads);
+}
+
+// One value a row of a key/value head for each of the query heads that share it.
+std::vector<float> for_query_heads(const std::vector<float>& rows, const quant::SmoothGroup& group) {
+  const auto shared = static_cast<std::size_t>(group.query_heads / group.kv_heads);
+  const std::size_t width = rows.size() / static_cast<std::size_t>(group.kv_heads);
+  std::vector<float> all;
+  for (std::size_t head = 0; head < static_cast<std::size_t>(group.query_heads); ++head) {
+    const auto from = rows.begin() + static_cast<std::ptrdiff_t>(head / shared * width);
+    all.insert(all.end(), from, from + static_cast<std::ptrdiff_t>(width));
+  }
+  return all;
+}
+
+void raise(std::vector<float>& greatest, const std::vector<float>& values) {
+  if (greatest.empty()) greatest.assign(values.size(), 0.0f);
+  for (std::size_t i = 0; i < values.size(); ++i) greatest[i] = std::max(greatest[i], values[i]);
+}
+
+// |weight| and |bias| of the rows that take 1/s.
+std::vector<float> rows_amax(const Weights& weights, const std::string& path) {
+  std::vector<float> rows = weights.row_amax(path);
+  std::vector<float> bias = weights.bias(path);
+  for (float& value : bias) value = std::abs(value);
+  if (!bias.empty()) raise(rows, bias);
+  return rows;
+}
+
+std::string key_of(const std::vector<std::string>& paths) {
+  std::string key;
+  for (const std::string& path : paths) key += path + "\n";
+  return key;
+}
+
+bool is_dynamic(const std::string& scheme) { return quant::find_scheme(scheme).value()->activations.dynamic; }
+
+// The quantized layers of a group.
+std::vector<std::string> quantized_consumers(const quant::SmoothGroup& group, const Plan& plan) {
+  std::vector<std::string> consumers;
+  for (const std::string& path : group.consumers) {
+    if (plan.layers.contains(path)) consumers.push_back(path);
+  }
+  return consumers;
+}
+
+}  // namespace
+
+quant::MethodOptions trial_methods(Isa isa) {
+  return {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native), .isa = isa};
+}
+
+std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, ExecContext context) {
+  context.observer = nullptr;
+  method.reserve(context);
+  std::vector<float> y(static_cast<std::size_t>(x.rows * method.out_features()));
+  // Rows are finite, and so are weights: a sum that is not shows in what is made of it.
+  static_cast<void>(method.forward(context, x, {}, {y.data(), x.rows, method.out_features(), method.out_features()}));
+  return y;
+}
+
+Planner::Planner(const layers::LayerList& layers, const Weights& weights, const quant::QuantLayout& layout,
+                 const Statistics& statistics, const PlanOptions& options, ExecContext context)
+    : layers_(layers),
+      weights_(weights),
+      layout_(layout),
+      statistics_(statistics),
+      options_(options),
+      context_(context) {}
+
+bool Planner::has_chain(std::string_view path) const {
+  return std::ranges::any_of(layout_.chains, [&](const quant::GemmChain& chain) { return chain.consumer == path; });
+}
+
+bool Planner::reached(const std::string& path) const {
+  const auto found = statistics_.find(path);
+  return found != statistics_.end() && found->second.rows() > 0;
+}
+
+Result<Plan> Planner::make(const std::vector<quant::LayerFacts>& facts, const quant::QuantizationSpec& spec) {
+  Plan plan;
+  for (const quant::LayerFacts& layer : facts) {
+    const quant::QuantizedLayer* quantized = spec.find(layer.path);
+    if (quantized == nullptr) continue;
+    LayerPlan& planned = plan.layers[layer.path];
+    planned.facts = layer;
+    planned.scheme = quantized->scheme;
+  }
+  TRY(choose_schemes(plan));
+  TRY(smooth_groups(plan));
+  TRY(scale_static_inputs(plan));
+  return plan;
+}
+
+Status Planner::choose_schemes(Plan& plan) {
+  if (options_.static_inputs == nullptr) return {};
+  for (auto& [path, layer] : plan.layers) {
+    if (!has_chain(path)) continue;
+    if (!reached(path)) {
+      plan.notes.push_back(path + " was never reached by the calibration audio: its input has a scale a token");
+      continue;
+    }
+    const bool good = TRY(static_input_is_good(path, plan));
+    if (!good) {
+      plan.notes.push_back(path + " keeps a scale a token: one calibrated scale would more than double its error");
+      continue;
+    }
+    const auto scheme = TRY(quant::find_scheme(layer.scheme));
+    const auto fixed = TRY(quant::static_variant(*scheme));
+    layer.scheme = fixed->name;
+  }
+  return {};
+}
+
+Result<bool> Planner::static_input_is_good(const std::string& path, const Plan& plan) {
+  const auto group = std::ranges::find_if(layout_.groups, [&](const quant::SmoothGroup& g) {
+    return std::ranges::find(g.consumers, path) != g.consumers.end();
+  });
+  if (!options_.smooth || group == layout_.groups.end()) {
+    const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
+    const double fixed = TRY(error_of({path}, none, true));
+    const double token = TRY(error_of({path}, none, false));
+    return fixed <= kStaticTolerance * token;
+  }
+  const auto consumers = quantized_consumers(*group, plan);
+  const GroupPlan* fixed = TRY(plan_group(*group, consumers, true));
+  const GroupPlan* token = TRY(plan_group(*group, consumers, false));
+  return fixed->error_after <= kStaticTolerance * token->error_after;
+}
+
+Status Planner::smooth_groups(Plan& plan) {
+  for (const quant::SmoothGroup& group : layout_.groups) {
+    const auto consumers = quantized_consumers(group, plan);
+    if (!options_.smooth || consumers.empty()) continue;
+    if (!reached(consumers.front())) {
+      plan.notes.push_back(consumers.front() + " was never reached by the calibration audio: not smoothed");
+      continue;
+    }
+    const bool fixed = std::ranges::any_of(consumers, [&](const std::string& path) {
+      return has_chain(path) && !is_dynamic(plan.layers.at(path).scheme);
+    });
+    const GroupPlan* planned = TRY(plan_group(group, consumers, fixed));
+    absorb(*planned, plan);
+  }
+  return {};
+}
+
+// What the scale of each channel meets: the statistics of every consumer are of the same input.
+SmoothingInput Planner::magnitudes(const quant::SmoothGroup& group,
+                                   const std::vector<std::string>& consumers) const {
+  SmoothingInput input;
+  for (const std::string& path : consumers) {
+    const InputStatistics& statistics = statistics_.find(path)->second;
+    std::vector<float> seen;
+    for (std::int64_t k = 0; k < statistics.channels(); ++k) seen.push_back(statistics.amax(k));
+    raise(input.input, seen);
+  }
+  for (const std::string& path : group.fold == Fold::runtime ? consumers : group.consumers) {
+    raise(input.weight, weights_.column_amax(path));
+  }
+  switch (group.fold) {
+    case Fold::runtime: break;
+    case Fold::norm_affine: input.absorber = weights_.vector_amax(group.producer); break;
+    case Fold::producer_rows: input.absorber = rows_amax(weights_, group.producer); break;
+    case Fold::v_to_o: {
+      const auto rows = last_rows(rows_amax(weights_, group.producer), value_rows(group, input.input.size()));
+      input.absorber = for_query_heads(rows, group);
+      tie_heads(input.input, group.query_heads, group.kv_heads);
+      tie_heads(input.weight, group.query_heads, group.kv_heads);
+      break;
+    }
+  }
+  return input;
+}
+
+Result<const GroupPlan*> Planner::plan_group(const quant::SmoothGroup& group,
+                                             const std::vector<std::string>& consumers, bool fixed) {
+  const std::string key = key_of(consumers) + (fixed ? "static" : "token");
+  const auto known = known_.find(key);
+  if (known != known_.end()) return &known->second;
+  auto best = TRY(best_smoothing(group, consumers, fixed));
+  return &known_.emplace(key, std::move(best)).first->second;
+}
+
+Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
+                                          bool fixed) const {
+  if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
+  const SmoothingInput input = magnitudes(group, consumers);
+  std::vector<double> alphas;
+  if (options_.alpha) alphas = {*options_.alpha};
+  for (int tenth = 0; !options_.alpha && tenth <= 10; ++tenth) alphas.push_back(tenth / 10.0);
+  GroupPlan best;
+  best.group = group;
+  best.smoothing.exponents.assign(input.input.size(), 0);
+  best.error_before = best.error_after = TRY(error_of(consumers, best.smoothing.exponents, fixed));
+  for (const double alpha : alphas) {
+    Smoothing smoothing = smooth(input, alpha);
+    if (smoothing.identity()) continue;
+    const double error = TRY(error_of(consumers, smoothing.exponents, fixed));
+    if (error >= best.error_after) continue;
+    best.smoothing = std::move(smoothing);
+    best.error_after = error;
+  }
+  return best;
+}
+
+// Of the products' outputs on sampled rows, with the smoothing applied as the input is quantized: the bits of
+// a fold, since powers of two round nothing.
+Result<double> Planner::error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
+                                 bool fixed) const {
+  double error = 0, power = 0;
+  for (const std::string& path : consumers) {
+    const layers::Linear* linear = layers_.find_linear(path);
+    CHECK(linear != nullptr, "groups are of products");
+    const InputStatistics& statistics = statistics_.find(path)->second;
+    LayerPlan layer;
+    layer.facts.path = path;
+    layer.scheme = "int8_w8a8";
+    layer.exponents = exponents;
+    layer.runtime = true;
+    if (fixed && has_chain(path)) {
+      layer.scheme = "int8_w8a8_static";
+      layer.input_scale = scale_of(static_amax(path, exponents, *options_.static_inputs));
+    }
+    const auto tensors = TRY(quantize({}, layer));
+    const auto method =
+        TRY(quant::quant_method(layer.scheme)
+                .from_slots(tensors.view(), weights_.bias(path), linear->spec().activation, trial_methods(context_.isa)));
+    const ConstMatrix x = statistics.sample();
+    const auto exact = outputs_of(linear->method(), x, context_), rounded = outputs_of(*method, x, context_);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      const double difference = static_cast<double>(rounded[i]) - exact[i];
+      error += difference * difference;
+      power += static_cast<double>(exact[i]) * exact[i];
+    }
+  }
+  return power > 0 ? error / power : 0.0;
+}
+
+Folds Planner::folds_of(const GroupPlan& group) const {
+  Plan alone;
+  absorb(group, alone);
+  return std::move(alone.folds);
+}
+
+// Enters the group in the plan: the consumers' columns, and what takes 1/s.
+void Planner::absorb(const GroupPlan& planned, Plan& plan) const {
+  const int index = static_cast<int>(plan.groups.size());
+  plan.groups.push_back(planned);
+  const quant::SmoothGroup& group = planned.group;
+  const bool runtime = group.fold == Fold::runtime;
+  const std::vector<int>& exponents = planned.smoothing.exponents;
+  for (const std::string& path : group.consumers) {
+    const auto layer = plan.layers.find(path);
+    if (layer != plan.layers.end()) layer->second.group = index;
+    if (planned.smoothing.identity()) continue;
+    if (layer != plan.layers.end()) {
+      layer->second.exponents = exponents;
+      layer->second.runtime = runtime;
+    }
+    if (!runtime) plan.folds[path].columns = exponents;
+  }
+  if (runtime || planned.smoothing.identity()) return;
+  std::vector<int>& rows = plan.folds[group.producer].rows;
+  if (group.fold != Fold::v_to_o) {
+    rows = exponents;
+    return;
+  }
+  const std::size_t values = value_rows(group, exponents.size());
+  const auto all = static_cast<std::size_t>(weights_.tensors().find(group.producer + ".weight")->second.shape[0]);
+  const auto shared = static_cast<std::size_t>(group.query_heads / group.kv_heads);
+  const std::size_t width = exponents.size() / static_cast<std::size_t>(group.query_heads);
+  rows.assign(all, 0);
+  for (std::size_t i = 0; i < values; ++i) {
+    rows[all - values + i] = exponents[i / width * shared * width + i % width];
+  }
+}
+
+// What the observer keeps of the input, and of its padding where that asks for more.
+float Planner::static_amax(const std::string& path, const std::vector<int>& exponents, const Observer& observer) const {
+  float greatest = 0;
+  for (const std::string& key : {path, padding_of(path)}) {
+    const auto found = statistics_.find(key);
+    if (found == statistics_.end() || found->second.rows() == 0) continue;
+    const InputStatistics& seen = found->second;
+    greatest = std::max(greatest, observer.amax(exponents.empty() ? seen.histogram() : seen.scaled_histogram(exponents)));
+  }
+  return greatest;
+}
+
+Status Planner::scale_static_inputs(Plan& plan) const {
+  for (auto& [path, layer] : plan.layers) {
+    const auto scheme = TRY(quant::find_scheme(layer.scheme));
+    if (scheme->activations.dynamic) continue;
+    if (!reached(path)) {
+      return unexpected(ErrorCode::invalid_argument,
+                        "its input scale is static, and the calibration audio never reached it", path,
+                        "calibrate with other audio, or leave the layer out with --ignore");
+    }
+    const Observer* observer = has_chain(path) ? options_.static_inputs : options_.conv_inputs;
+    CHECK(observer != nullptr, "a static scale without an observer");
+    layer.input_scale = scale_of(static_amax(path, layer.exponents, *observer));
+    layer.observer = observer->name;
+  }
+  return {};
+}
+
+// b' = b + mean over rows of (X Wᵀ − Q(X) Q(W)ᵀ), before the activation. The scales of the layer's own fold do not
+// matter: 1/s is applied as the input is quantized.
+Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const {
+  const std::string& path = layer.facts.path;
+  std::vector<float> bias = weights_.bias(path);
+  const auto found = statistics_.find(path);
+  if (!options_.bias_correction || bias.empty() || layers_.find_linear(path) == nullptr ||
+      found == statistics_.end() || found->second.rows() == 0) {
+    return std::vector<float>();
+  }
+  LayerPlan alone = layer;
+  alone.runtime = true;
+  const auto tensors = TRY(quantize({}, alone));
+  const auto rounded = TRY(quant::quant_method(layer.scheme)
+                               .from_slots(tensors.view(), {}, kernels::Activation::none, trial_methods(context_.isa)));
+  const Scaling none;
+  const quant::WeightSource weight = weights_.source(path, none);
+  const auto packed = std::make_shared<const kernels::PackedWeight>(
+      kernels::PackedWeight::pack(weight.shape[0], weight.shape[1], DType::f32, weight.rows));
+  const quant::FloatLinear exact(packed, {}, kernels::Activation::none);
+  const ConstMatrix x = found->second.sample();
+  const auto y = outputs_of(exact, x, context_), q = outputs_of(*rounded, x, context_);
+  for (std::size_t n = 0; n < bias.size(); ++n) {
+    double sum = 0;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(x.rows); ++row) {
+      const std::size_t at = row * bias.size() + n;
+      sum += static_cast<double>(y[at]) - q[at];
+    }
+    bias[n] += static_cast<float>(sum / static_cast<double>(x.rows));
+  }
+  return bias;
+}
+
+// Cuts every row where that costs least: what lies beyond the range that clip_row() keeps is put on its edge,
+// which then is the row's greatest magnitude for any method.
+void Planner::clip_rows(const LayerPlan& layer, quant::WeightSource& weight) const {
+  const auto found = statistics_.find(layer.facts.path);
+  if (found == statistics_.end() || found->second.rows() == 0) return;
+  const InputStatistics& seen = found->second;
+  const auto channels = static_cast<std::size_t>(seen.channels());
+  std::vector<double> importance;  // of the columns, which repeat the channels for every tap
+  const auto columns = static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]);
+  for (std::size_t k = 0; k < columns; ++k) {
+    const double square = seen.mean_square(static_cast<std::int64_t>(k % channels));
+    importance.push_back(layer.exponents.empty() ? square : std::ldexp(square, -2 * layer.exponents[k % channels]));
+  }
+  weight.rows = [rows = std::move(weight.rows), importance = std::move(importance),
+                 codes = std::vector<std::int8_t>(columns)](std::int64_t n, std::span<float> out) mutable {
+    rows(n, out);
+    const auto clipped = clip_row(out, importance, codes);
+    if (!clipped) return;  // not finite: the method refuses the row by name
+    const float edge = clipped->scale * kernels::kInt8Greatest;
+    for (float& value : out) value = std::clamp(value, -edge, edge);
+  };
+}
+
+Result<quant::QuantizedTensors> Planner::quantize(const Folds& folds, const LayerPlan& layer) const {
+  const std::string& path = layer.facts.path;
+  const auto found = folds.find(path);
+  Scaling fold = found == folds.end() ? Scaling() : found->second;
+  fold.columns = layer.exponents;
+  quant::Calibration calibration{.smooth_inv = {}, .input_scale = layer.input_scale};
+  if (layer.runtime) {
+    for (const int exponent : layer.exponents) calibration.smooth_inv.push_back(std::ldexp(1.0f, -exponent));
+  }
+  quant::WeightSource weight = weights_.source(path, fold);
+  if (options_.clip_search) clip_rows(layer, weight);
+  auto tensors = quant::quant_method(layer.scheme).quantize(weight, calibration, context_.isa);
+  if (tensors) return tensors;
+  Error error = std::move(tensors).error();
+  error.where = path;
+  return unexpected(std::move(error));
+}
+
+}  // namespace oasr::calib

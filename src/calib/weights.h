@@ -1,0 +1,38 @@
+// The matrices of a loaded full-precision model, row by row.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "calib/folds.h"
+#include "layers/layer_list.h"
+#include "quant/methods/quantized_tensors.h"
+
+namespace oasr::calib {
+
+class Weights {
+ public:
+  // The layers must outlive this.
+  explicit Weights(const layers::LayerList& layers);
+
+  // Greatest |W[n, k]| over n, [K]; the same over k, [N]. Of convolutions k runs over channels.
+  std::vector<float> column_amax(const std::string& path) const;
+  std::vector<float> row_amax(const std::string& path) const;
+  // Greatest of |gamma| and |beta|, or of |bias|, [D]; zeros without them.
+  std::vector<float> vector_amax(const std::string& path) const;
+  std::vector<float> bias(const std::string& path) const;  // empty: none
+
+  // The weight as quantization methods store it (taps before channels), folded. Of convolutions only
+  // without a fold. Borrows from this and `fold`.
+  quant::WeightSource source(const std::string& path, const Scaling& fold) const;
+
+  // All tensors of the model, by name.
+  const std::map<std::string, TensorSource, std::less<>>& tensors() const { return tensors_; }
+
+ private:
+  const TensorSource& at(const std::string& name) const;
+  std::map<std::string, TensorSource, std::less<>> tensors_;
+};
+
+}  // namespace oasr::calib
