@@ -4,7 +4,8 @@
     tools/accuracy_gate.py [--oasr PROGRAM] [--quick] [--update] [--results DIR] [name…]
 
 A gate is a command of `oasr eval`, in which {weights} is OASR_TEST_WEIGHTS (as scripts/get_test_weights.sh
-fills it) and {data} OASR_TEST_DATA (else ../shared), and for each set the words, substitutions, deletions,
+fills it), {data} OASR_TEST_DATA (else ../shared) and {made} the folder of tools/recipe_models.py, which is run first for a
+gate with "recipe": [model, recipe], and for each set the words, substitutions, deletions,
 insertions and character error that it gave. A rate may be off by `tolerance` points; a reference of
 another length is always an error. A gate whose weights or data are not there is skipped, visibly: status 1
 if one fails, 2 if none ran. --update writes what was measured into the file.
@@ -18,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import recipe_models
+
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = ("reference", "substitutions", "deletions", "insertions")
 
@@ -30,6 +33,8 @@ def folders():
 
 def command_of(gate, places, output):
     """The words of the command, and the first path of it that is not there."""
+    if "recipe" in gate and not recipe_models.source_of(gate["recipe"][0]).exists():
+        return [], recipe_models.source_of(gate["recipe"][0])
     words = [word.format(**places) for word in gate["command"]]
     paths = [word for word, given in zip(words, gate["command"]) if "{" in given]
     missing = next((path for path in paths if not Path(path).exists()), None)
@@ -70,7 +75,10 @@ def complaints(gate, rows):
 def run_gate(args, gate, folder):
     """ok, failed or skipped."""
     output = folder / f"{gate['name']}.json"
-    words, missing = command_of(gate, folders(), output)
+    made = folder / "made"
+    if "recipe" in gate and recipe_models.source_of(gate["recipe"][0]).exists():
+        recipe_models.quantize(args.oasr, *gate["recipe"], made)
+    words, missing = command_of(gate, {**folders(), "made": str(made)}, output)
     if missing:
         print(f"skipped  {gate['name']}: {missing} is not there")
         return "skipped"

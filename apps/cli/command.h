@@ -18,6 +18,7 @@ void add_inspect_command(CLI::App& app, Action& chosen);
 void add_doctor_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
 void add_convert_command(CLI::App& app, Action& chosen);
+void add_quantize_command(CLI::App& app, Action& chosen);
 void add_eval_command(CLI::App& app, Action& chosen);
 
 }  // namespace oasr::cli

@@ -33,6 +33,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_doctor_command(app, chosen);
   add_bench_command(app, chosen);
   add_convert_command(app, chosen);
+  add_quantize_command(app, chosen);
   add_eval_command(app, chosen);
   auto* version_command = app.add_subcommand("version", "Print the version");
   version_command->callback([&chosen] {

@@ -54,6 +54,13 @@ Result<std::string> file_digest(const std::filesystem::path& path, Digest::Kind 
   return hex(std::span(bytes).first(length));
 }
 
+std::string text_digest(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
+  unsigned length = 0;
+  CHECK(EVP_Digest(text.data(), text.size(), bytes.data(), &length, EVP_sha256(), nullptr) == 1, "no digest");
+  return hex(std::span(bytes).first(length));
+}
+
 Status check_digest(const std::filesystem::path& path, const Digest& want,
                     const std::function<bool()>& cancelled) {
   if (want.hex.empty()) return {};

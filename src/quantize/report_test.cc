@@ -1,0 +1,482 @@
+#include "quantize/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <regex>
+#include <sstream>
+
+#include "eval/report.h"
+#include "quantize/report_parts.h"
+
+namespace oasr::quantize {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kExact = std::numeric_limits<double>::infinity();
+
+EvalDifference difference(const std::string& name, std::int64_t full, std::int64_t quantized,
+                          double half_width) {
+  EvalDifference group;
+  group.name = name;
+  group.utterances = 20;
+  group.a = {.reference = 1000, .substitutions = full};
+  group.b = {.reference = 1000, .substitutions = quantized};
+  group.difference = static_cast<double>(quantized - full) / 10;
+  group.low = *group.difference - half_width;
+  group.high = *group.difference + half_width;
+  group.p = 0.25;
+  return group;
+}
+
+LayerEntry layer(const std::string& path, double snr_db) {
+  LayerEntry layer;
+  layer.path = path;
+  layer.kind = "linear";
+  layer.scheme = "int8_w8a8";
+  layer.in_features = 4;
+  layer.out_features = 8;
+  layer.bytes_before = 4 << 20;
+  layer.bytes_after = 1 << 20;
+  layer.channel_amax = {1, 1, 2, 64};
+  layer.channel_amax_smoothed = {1, 1, 2, 8};
+  layer.alone = ErrorReport{.snr_db = snr_db, .cosine = 0.5};
+  layer.cumulative = ErrorReport{.snr_db = snr_db - 1, .cosine = 0.25};
+  return layer;
+}
+
+LayerEntry skipped(const std::string& path, const std::string& reason) {
+  LayerEntry layer;
+  layer.path = path;
+  layer.kind = "linear";
+  layer.reason = reason;
+  return layer;
+}
+
+Report report_of(std::vector<LayerEntry> layers) {
+  Report report;
+  report.source = "full";
+  report.destination = "int8";
+  report.architecture = "Toy";
+  report.tool = "oasr 0.1.0";
+  report.recipe = "smoothquant_w8a8";
+  report.options = {{"smoothquant.alpha", "0.5"}};
+  report.layers = std::move(layers);
+  report.bytes_before = 100 << 20;
+  report.bytes_after = 40 << 20;
+  return report;
+}
+
+// A Conformer's worth of layers, with long names.
+Report large_report() {
+  std::vector<LayerEntry> layers;
+  for (int block = 0; block < 30; ++block) {
+    for (const auto* name : {"self_attn.linear_qkv", "self_attn.linear_out", "feed_forward.w_1",
+                             "feed_forward.w_2", "conv_module.pointwise_conv1"}) {
+      layers.push_back(layer("decoder.left_decoder.decoders." + std::to_string(block) + "." + name,
+                             20 + (block * 7 + static_cast<int>(layers.size()) * 3) % 31));
+      layers.back().cause = "channel 3 is 64 x the median channel";
+      layers.push_back(
+          skipped(layers.back().path + ".table", "reason " + std::to_string(block % 9)));
+    }
+  }
+  auto report = report_of(std::move(layers));
+  report.options["algorithms"] = "smoothquant, static_inputs, static_conv_inputs, rtn";
+  report.options["static_inputs.observer"] = report.options["static_conv_inputs.observer"] = "mse";
+  report.calibration = CalibrationReport{};
+  report.calibration->manifest = "a/rather/long/folder/of/some/data/set/dev-clean/manifest.jsonl";
+  report.proof = FoldProof{.utterances = 8, .values = 123456, .greatest_difference = 1.5e-5};
+  GateReport gate;
+  gate.limit = 0.1;
+  gate.modes.push_back(
+      {.name = "offline",
+       .groups = {difference("all", 40, 41, 0.2), difference("20 s and more", 4, 5, 9)},
+       .full = {},
+       .quantized = {},
+       .worse = {"w"},
+       .better = {}});
+  report.gate = gate;
+  return report;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Every element that is opened is closed, in order.
+void expect_balanced(const std::string& html) {
+  static const std::regex kTag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
+  std::vector<std::string> open;
+  for (std::sregex_iterator at(html.begin(), html.end(), kTag), end; at != end; ++at) {
+    const std::string name = (*at)[2];
+    if ((*at)[3].length() > 0 || name == "meta") continue;
+    if ((*at)[1].length() == 0) {
+      open.push_back(name);
+      continue;
+    }
+    ASSERT_FALSE(open.empty()) << name;
+    ASSERT_EQ(open.back(), name) << html.substr(static_cast<std::size_t>(at->position()), 80);
+    open.pop_back();
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+// Every coordinate of a plot is a number, and lies in it.
+void expect_inside(const std::string& svg) {
+  static const std::regex kSize("viewBox=\"0 0 ([0-9]+) ([0-9]+)\"");
+  static const std::regex kPlace(" (x|x1|x2|cx|y|y1|y2|cy)=\"([^\"]*)\"");
+  std::smatch size;
+  ASSERT_TRUE(std::regex_search(svg, size, kSize));
+  for (std::sregex_iterator at(svg.begin(), svg.end(), kPlace), end; at != end; ++at) {
+    const bool is_x = (*at)[1].str().find('x') != std::string::npos;
+    const double value = std::stod((*at)[2]);
+    EXPECT_GE(value, 0) << (*at)[0];
+    EXPECT_LE(value, std::stod(size[is_x ? 1 : 2])) << (*at)[0];
+  }
+}
+
+// Of which no value is missing.
+Report full_report() {
+  auto entry = layer("a.0.fc1", 30);
+  entry.reason = "none";
+  entry.rows = 7;
+  entry.input_min = -0.1F;
+  entry.input_max = 0.7F;
+  entry.ranges = {{.observer = "mse", .amax = 0.3F, .clipped = 0.125, .relative_error = 1e-5}};
+  entry.input_scale = 0.0123F;
+  entry.observer = "mse";
+  entry.weight_scale_min = 1e-8F;
+  entry.weight_scale_max = 16777216;
+  entry.smoothing = SmoothingReport{.fold = "norm_affine",
+                                    .producer = "a.0.norm",
+                                    .alpha = 0.3,
+                                    .least = 0.25F,
+                                    .greatest = 8,
+                                    .moved = 3,
+                                    .idle = 1,
+                                    .clamped = 2,
+                                    .error_before = 0.5,
+                                    .error_after = 0.25};
+  entry.effect = 0.002;
+  entry.cause = "c";
+  auto report = report_of({entry});
+  report.ignore = {"b.*"};
+  report.module_types = {"linear"};
+  report.quantize_passes = 5;
+  report.fused_inputs = 3;
+  report.calibration = CalibrationReport{.manifest = "m",
+                                         .manifest_hash = "h",
+                                         .selection = "s",
+                                         .utterances = 1,
+                                         .available = 3,
+                                         .asked = 2,
+                                         .seconds = 1.5,
+                                         .ids = {"u"},
+                                         .notes = {"n"}};
+  report.proof = FoldProof{.utterances = 1, .values = 9, .greatest_difference = 0.125};
+  report.gate = GateReport{.manifest = "g",
+                           .normalizer = "none",
+                           .limit = 0.1,
+                           .utterances = 20,
+                           .seconds = 60,
+                           .modes = {},
+                           .increase = 0.1,
+                           .passed = true,
+                           .verdict = "v",
+                           .back_off = {{{"x"}, 0.5, false, 12}}};
+  report.gate->modes.push_back({.name = "offline",
+                                .groups = {difference("all", 40, 41, 0.5)},
+                                .full = {1, 2, 3},
+                                .quantized = {4, 5, 6},
+                                .worse = {"w"},
+                                .better = {"b"}});
+  report.notes = {"note"};
+  return report;
+}
+
+constexpr const char* kFullJson =
+    R"({"format":"oasr-quantization-report","version":1,"source":"full","destination":"int8",)"
+    R"("architecture":"Toy","tool":"oasr 0.1.0","recipe":"smoothquant_w8a8",)"
+    R"("options":{"smoothquant.alpha":"0.5"},"ignore":["b.*"],"module_types":["linear"],)"
+    R"("bytes_before":104857600,"bytes_after":41943040,"quantize_passes":5,"fused_inputs":3,)"
+    R"("calibration":{"manifest":"m","manifest_hash":"h","selection":"s","utterances":1,)"
+    R"("available":3,"asked":2,"seconds":1.5,"ids":["u"],"notes":["n"]},)"
+    R"("proof":{"utterances":1,"values":9,"greatest_difference":0.125},)"
+    R"("gate":{"manifest":"g","normalizer":"none","limit":0.1,"utterances":20,"seconds":60.0,)"
+    R"("modes":[{"name":"offline","groups":[{"name":"all","utterances":20,)"
+    R"("full":{"reference":1000,"substitutions":40,"deletions":0,"insertions":0},)"
+    R"("quantized":{"reference":1000,"substitutions":41,"deletions":0,"insertions":0},)"
+    R"("full_percent":4.0,"quantized_percent":4.1,"difference":0.1,"low":-0.4,"high":0.6,)"
+    R"("p":0.25}],"full":{"empty":1,"repeating":2,"failed":3},)"
+    R"("quantized":{"empty":4,"repeating":5,"failed":6},"worse":["w"],"better":["b"]}],)"
+    R"("increase":0.1,"passed":true,"verdict":"v",)"
+    R"("back_off":[{"layers":["x"],"increase":0.5,"passed":false,"bytes":12}]},)"
+    R"("notes":["note"],"layers":[{"path":"a.0.fc1","kind":"linear","scheme":"int8_w8a8",)"
+    R"("reason":"none","in_features":4,"out_features":8,"taps":1,"bytes_before":4194304,)"
+    R"("bytes_after":1048576,"rows":7,"input_min":-0.1,"input_max":0.7,)"
+    R"("channel_amax":[1.0,1.0,2.0,64.0],"channel_amax_smoothed":[1.0,1.0,2.0,8.0],)"
+    R"("ranges":[{"observer":"mse","amax":0.3,"clipped":0.125,"relative_error":1e-05}],)"
+    R"("input_scale":0.0123,"observer":"mse","weight_scale_min":1e-08,)"
+    R"("weight_scale_max":16777216.0,"smoothing":{"fold":"norm_affine","producer":"a.0.norm",)"
+    R"("alpha":0.3,"least":0.25,"greatest":8.0,"moved":3,"idle":1,"clamped":2,)"
+    R"("error_before":0.5,"error_after":0.25},"alone":{"snr_db":30.0,"cosine":0.5},)"
+    R"("cumulative":{"snr_db":29.0,"cosine":0.25},"effect":0.002,"cause":"c"}]})";
+
+TEST(ReportJson, HoldsEveryValueInOneOrder) {
+  EXPECT_EQ(dump_json(to_json(full_report())), kFullJson);
+}
+
+TEST(ReportJson, WhatWasNotMeasuredIsNull) {
+  auto entry = layer("a", kExact);
+  entry.cumulative.reset();
+  const auto json = to_json(report_of({entry}));
+  EXPECT_TRUE(json["calibration"].is_null() && json["gate"].is_null() && json["proof"].is_null());
+  EXPECT_THAT(dump_json(json["layers"][0]),
+              AllOf(HasSubstr(R"("snr_db":null)"), HasSubstr(R"("cumulative":null,"effect":null)"),
+                    HasSubstr(R"("input_scale":null)")));
+}
+
+TEST(ReportJson, HasNoTimes) {
+  auto report = report_of({layer("a", 20)});
+  const auto before = dump_json(to_json(report));
+  report.layers[0].ms_before = 3;
+  report.layers[0].ms_after = 1;
+  EXPECT_EQ(dump_json(to_json(report)), before);
+}
+
+TEST(ReportParts, ASpreadIsOfActiveChannelsByNearestRank) {
+  std::vector<float> amax = {0, std::numeric_limits<float>::infinity()};
+  for (int i = 200; i >= 1; --i) amax.push_back(static_cast<float>(i));
+  const auto spread = spread_of(amax);
+  ASSERT_TRUE(spread);
+  EXPECT_EQ(spread->median, 100);  // 50 % of 200 values are at most 100
+  EXPECT_EQ(spread->p99, 198);
+  EXPECT_EQ(spread->greatest, 200);
+  EXPECT_EQ(spread->ratio(), 2);
+  EXPECT_FALSE(spread_of({0, 0}));
+  EXPECT_EQ(spread_of({5})->p99, 5);
+}
+
+TEST(ReportParts, WorstLayersComeFirstAndEqualOnesInOrder) {
+  auto without = layer("d", 0);
+  without.alone.reset();
+  const auto report =
+      report_of({layer("a", kExact), layer("b", 20), layer("c", 10), without, layer("e", 20)});
+  std::vector<std::string> paths;
+  for (const auto* entry : worst_first(report)) paths.push_back(entry->path);
+  EXPECT_THAT(paths, ElementsAre("c", "b", "e", "a"));
+}
+
+TEST(ReportParts, WordsAreWrapped) {
+  EXPECT_EQ(wrapped("one two three", 2, 9), "one two\n  three");
+  EXPECT_EQ(wrapped("one two three", 2, 8), "one\n  two\n  three");
+  EXPECT_EQ(wrapped("incomprehensibility is long", 2, 9), "incomprehensibility\n  is long");
+}
+
+// With the lines of a label joined.
+std::string joined(const std::string& text) {
+  return std::regex_replace(text, std::regex("\n {14}"), " ");
+}
+
+TEST(ReportText, SaysWhatBecameOfTheModel) {
+  auto report = report_of({layer("a.0.fc1", 30), layer("a.0.fc2", 12), skipped("x", "it is odd"),
+                           skipped("y", "it is tied"), skipped("z", "it is tied")});
+  report.layers[1].cause = "channel 3 is 64 x the median channel";
+  const auto text = joined(to_text(report));
+  EXPECT_THAT(text, HasSubstr("full -> int8"));
+  EXPECT_THAT(text, HasSubstr("smoothquant.alpha 0.5"));
+  EXPECT_THAT(text, HasSubstr("2 of 5 layers are quantized, 3 of the same kinds are not"));
+  EXPECT_THAT(text, HasSubstr("40.0 MiB in place of 100.0 MiB: 40 %"));
+  EXPECT_THAT(text, HasSubstr("not quantized 2 x it is tied 1 x it is odd"));
+  EXPECT_THAT(text, HasSubstr("was not asked for"));
+  // The greatest channel is 64 times the median of 1; smoothed 8 times.
+  EXPECT_THAT(text,
+              HasSubstr("was 64 times the median one, of the worst layer 64 times; smoothed"));
+  EXPECT_THAT(text, HasSubstr("8.0 times, at worst"));
+  EXPECT_LT(text.find("a.0.fc2"), text.find("channel 3 is 64 x"));
+  EXPECT_LT(text.find("channel 3 is 64 x"), text.find("a.0.fc1"));
+}
+
+TEST(ReportText, FitsATerminal) {
+  const auto lines = lines_of(to_text(large_report()));
+  EXPECT_LE(lines.size(), 30u);
+  for (const auto& line : lines) EXPECT_LE(line.size(), 100) << line;
+}
+
+TEST(ReportText, TheGateSpeaksOfItsIntervals) {
+  auto report = report_of({layer("a", 20)});
+  report.gate = GateReport{};
+  report.gate->passed = false;
+  report.gate->increase = 0.5;
+  report.gate->verdict = "streaming hears worse";
+  for (const auto& [name, quantized] : {std::pair{"same", 41}, {"worse", 50}, {"better", 30}}) {
+    report.gate->modes.push_back({.name = name,
+                                  .groups = {difference("all", 40, quantized, 0.2)},
+                                  .full = {},
+                                  .quantized = {},
+                                  .worse = {},
+                                  .better = {}});
+  }
+  const auto text = joined(to_text(report));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "Refused: word error changes by +0.50 points in the worst mode, the limit is +0.10"));
+  EXPECT_THAT(text, HasSubstr("streaming hears worse"));
+  EXPECT_THAT(text,
+              HasSubstr("same: word error 4.00 % at full precision, 4.10 % quantized; +0.10 points "
+                        "(95 % interval -0.10 to +0.30): no difference is shown."));
+  EXPECT_THAT(text, HasSubstr("(95 % interval +0.80 to +1.20): it hears worse."));
+  EXPECT_THAT(text, HasSubstr("(95 % interval -1.20 to -0.80): it hears better."));
+}
+
+TEST(ReportText, AnalysisListsAllLayersWithTheCause) {
+  const auto report = large_report();
+  const auto text = analysis_text(report);
+  EXPECT_EQ(lines_of(text).size(), 1 + 2 * worst_first(report).size());
+  EXPECT_EQ(analysis_text(report_of({skipped("a", "r")})), "no layer was analyzed\n");
+}
+
+TEST(ReportHtml, IsOnePageWithoutScriptsOrOtherFiles) {
+  const auto html = to_html(large_report());
+  expect_balanced(html);
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("http")));
+  EXPECT_THAT(html, Not(HasSubstr("<link")));
+  EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
+}
+
+TEST(ReportHtml, NamesAreEscaped) {
+  auto report = large_report();
+  const std::string evil = "<script>alert(\"&\")</script>";
+  report.source = report.destination = report.architecture = report.recipe = report.tool = evil;
+  report.options = {{evil, evil}};
+  report.notes = report.ignore = report.module_types = {evil};
+  auto& first = report.layers.front();
+  first.path = first.kind = first.scheme = first.cause = first.observer = evil;
+  first.alone->snr_db = -5;
+  first.smoothing = SmoothingReport{};
+  first.smoothing->fold = first.smoothing->producer = evil;
+  first.ranges = {{.observer = evil}};
+  report.layers.push_back(skipped(evil, evil));
+  report.calibration = CalibrationReport{
+      .manifest = evil, .manifest_hash = evil, .selection = evil, .ids = {evil}, .notes = {evil}};
+  auto& gate = *report.gate;
+  gate.manifest = gate.normalizer = gate.verdict = evil;
+  gate.modes[0].name = gate.modes[0].groups[0].name = evil;
+  gate.modes[0].worse = gate.modes[0].better = {evil};
+  gate.back_off = {{{evil}, 0.5, false, 12}};
+  const auto html = to_html(report);
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  expect_balanced(html);
+}
+
+TEST(ReportHtml, TheVerdictIsTheGates) {
+  auto report = large_report();
+  EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict failed\"><p><b>Refused</b>"));
+  report.gate->passed = true;
+  EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict passed\"><p><b>Passed</b>"));
+  report.gate.reset();
+  EXPECT_THAT(to_html(report), HasSubstr("Not judged."));
+}
+
+TEST(ReportHtml, SectionsWithoutNumbersAreLeftOut) {
+  auto report = report_of({layer("a", 20)});
+  EXPECT_THAT(to_html(report), Not(HasSubstr("Milliseconds by layer")));
+  report.layers[0].ms_before = 2;
+  EXPECT_THAT(to_html(report), HasSubstr("Milliseconds by layer"));
+  report.layers[0] = skipped("a", "r");
+  const auto html = to_html(report);
+  for (const auto* title :
+       {"Word error", "Error by layer", "Ranges of the inputs", "Bytes by layer", "Calibration"}) {
+    EXPECT_THAT(html, Not(HasSubstr("<h2>" + std::string(title)))) << title;
+  }
+  EXPECT_THAT(html, HasSubstr("<h2>Kept at full precision"));
+}
+
+TEST(ReportHtml, TextsThatLookWrongMoreOftenAreInTheSummary) {
+  auto report = large_report();
+  report.gate->modes[0].full.repeating = 2;
+  report.gate->modes[0].quantized.repeating = 2;
+  EXPECT_THAT(to_html(report), Not(HasSubstr("more texts look wrong")));
+  report.gate->modes[0].quantized.repeating = 3;
+  EXPECT_THAT(to_html(report), HasSubstr("offline: more texts look wrong"));
+}
+
+TEST(ReportPlots, HaveAColumnALayerAndStayInside) {
+  auto report = large_report();
+  const auto quantized = quantized_layers(report).size();
+  for (auto& entry : report.layers) entry.ms_after = 1;
+  for (const auto& svg : {error_plot(report, 8), bytes_plot(report), time_plot(report)}) {
+    EXPECT_EQ(count_of(svg, "<title>"), quantized);
+    expect_inside(svg);
+  }
+  EXPECT_EQ(count_of(range_plots(report), "<title>"), 2 * quantized);
+  EXPECT_EQ(count_of(error_plot(report, 8), "class=\"worst\""), 8);
+  // Each block's number, and the stage once.
+  EXPECT_THAT(error_plot(report, 8),
+              AllOf(HasSubstr(">29</text>"), HasSubstr(">decoder.left_decoder.decoders</text>")));
+}
+
+TEST(ReportPlots, ExactAndEqualLayersAreDrawn) {
+  for (const double snr : {kExact, 20.0, -300.0}) {
+    auto report = report_of({layer("a", snr), layer("b", snr)});
+    for (auto& entry : report.layers) entry.cumulative->snr_db = snr;
+    for (auto& entry : report.layers) entry.channel_amax = entry.channel_amax_smoothed = {1e-44F};
+    const auto svg = error_plot(report, 1);
+    EXPECT_EQ(count_of(svg, "<title>"), 2);
+    expect_inside(svg);
+    expect_inside(range_plots(report));
+  }
+}
+
+TEST(ReportPlots, WideIntervalsEndAtTheEdge) {
+  GateMode mode{.name = "offline",
+                .groups = {difference("all", 40, 41, 0.2)},
+                .full = {},
+                .quantized = {},
+                .worse = {},
+                .better = {}};
+  const auto alone = gate_plot(mode, 0.1);
+  expect_inside(alone);
+  mode.groups.push_back(difference("small", 0, 1000, 50));
+  mode.groups.push_back(difference("other", 1000, 0, 50));
+  const auto both = gate_plot(mode, 0.1);
+  expect_inside(both);
+  EXPECT_THAT(both, HasSubstr("difference +100.00 points [50.00, 150.00]"));
+  // The panel of differences spans -1.2 … 1.2 with margins: its ticks are tenths, not tens.
+  EXPECT_THAT(both, HasSubstr(">0.5</text>"));
+  for (const double limit : {0.0, 5.0}) {
+    mode.groups = {difference("all", 40, 40, 0)};
+    expect_inside(gate_plot(mode, limit));
+  }
+}
+
+TEST(ReportPlots, AGroupWithoutWordsHasNoDots) {
+  EvalDifference silent;
+  silent.name = "silence";
+  const GateMode mode{.name = "offline",
+                      .groups = {silent},
+                      .full = {},
+                      .quantized = {},
+                      .worse = {},
+                      .better = {}};
+  EXPECT_EQ(count_of(gate_plot(mode, 0.1), "<circle"), 0);
+}
+
+}  // namespace
+}  // namespace oasr::quantize

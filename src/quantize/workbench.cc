@@ -1,0 +1,115 @@
+#include "quantize/workbench.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "checkpoint/checkpoint.h"
+#include "load/convert.h"
+#include "models/registry.h"
+#include "oasr/version.h"
+
+namespace oasr::quantize {
+namespace {
+
+quant::QuantizedLayer stored_as(const calib::LayerPlan& layer) {
+  return {.scheme = layer.scheme, .smoothed = layer.runtime && !layer.exponents.empty()};
+}
+
+// The schemes of the layers, each once, in the order of the table of schemes.
+std::vector<std::string> schemes_of(const calib::Plan& plan) {
+  std::vector<std::string> schemes;
+  for (const quant::QuantScheme& scheme : quant::quant_schemes()) {
+    const bool used = std::ranges::any_of(plan.layers, [&](const auto& layer) { return layer.second.scheme == scheme.name; });
+    if (used) schemes.emplace_back(scheme.name);
+  }
+  return schemes;
+}
+
+}  // namespace
+
+Result<Workbench> Workbench::open(const std::filesystem::path& path, ExecContext context) {
+  auto loaded = TRY(load::load_model(path, {}, context));
+  Workbench bench(std::move(loaded), context);
+  if (!bench.loaded_.quantization.empty()) {
+    return unexpected(ErrorCode::invalid_argument, "the checkpoint is quantized already (" +
+                                                       bench.loaded_.quantization.producer.recipe + ")",
+                      path.string(), "quantize the full-precision checkpoint that it was made from");
+  }
+  const models::Architecture* architecture = TRY(models::find_architecture(bench.loaded_.source));
+  bench.facts_ = TRY(architecture->layer_facts(bench.loaded_.source));
+  bench.layout_ = TRY(architecture->quantization_layout(bench.loaded_.source));
+  bench.weights_ = std::make_unique<calib::Weights>(bench.loaded_.model->layers());
+  return bench;
+}
+
+void Workbench::calibrated(calib::Statistics statistics, Decisions decisions) {
+  statistics_ = std::move(statistics);
+  decisions_ = std::move(decisions);
+  planner_.reset();
+}
+
+Result<quant::QuantizationSpec> Workbench::select(std::span<const std::string> full_precision) const {
+  auto spec = TRY(quant::select(decisions_.request, facts_, quant::Origin::calibrated));
+  spec.producer.version = version();
+  spec.producer.recipe = decisions_.recipe;
+  spec.producer.options = decisions_.options;
+  for (const std::string& path : full_precision) {
+    if (spec.layers.erase(path) == 0) continue;
+    spec.producer.skipped.push_back({path, "kept at full precision for the word error or the budget"});
+  }
+  return spec;
+}
+
+Result<calib::Plan> Workbench::plan(const quant::QuantizationSpec& spec) {
+  if (!planner_) {
+    planner_ = std::make_unique<calib::Planner>(loaded_.model->layers(), *weights_, layout_, statistics_,
+                                                decisions_.plan, context_);
+  }
+  return planner_->make(facts_, spec);
+}
+
+Result<quant::QuantizedTensors> Workbench::standalone(const calib::LayerPlan& layer) const {
+  calib::LayerPlan alone = layer;
+  alone.runtime = true;
+  return planner_->quantize({}, alone);
+}
+
+Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
+                        const WriteProgress& progress) const {
+  NativeContent content = load::content_of(loaded_);
+  std::vector<TensorSource> plain;
+  std::vector<quant::QuantizedTensors> quantized;
+  std::map<std::string, std::vector<float>> biases;  // that are not the model's own
+  quantized.reserve(plan.layers.size());
+  spec.layers.clear();
+  for (const auto& [path, layer] : plan.layers) {
+    spec.layers[path] = stored_as(layer);
+    auto tensors = TRY(planner_->quantize(plan.folds, layer));
+    quantized.push_back(std::move(tensors));
+    auto bias = TRY(planner_->corrected_bias(layer));
+    if (!bias.empty()) biases[path + ".bias"] = std::move(bias);
+    for (TensorSource& tensor : quantized.back().sources(path)) content.tensors.push_back(std::move(tensor));
+  }
+  for (const auto& [name, tensor] : weights_->tensors()) {
+    const bool replaced = name.ends_with(".weight") && plan.layers.contains(name.substr(0, name.size() - 7));
+    if (replaced) continue;
+    const auto bias = biases.find(name);
+    plain.push_back(bias == biases.end() ? tensor : quant::float_source(name, tensor.shape, bias->second));
+  }
+  plain = calib::folded(std::move(plain), plan.folds);
+  TRY(calib::check_half_range(plain, plan.folds));
+  std::ranges::move(plain, std::back_inserter(content.tensors));
+  spec.schemes = schemes_of(plan);
+  content.quantization = dump_json(quant::to_json(spec));
+  return write_native(folder, content, progress);
+}
+
+Status Workbench::write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
+                               const WriteProgress& progress) const {
+  NativeContent content = load::content_of(loaded_);
+  for (const auto& [name, tensor] : weights_->tensors()) content.tensors.push_back(tensor);
+  content.tensors = calib::folded(std::move(content.tensors), folds);
+  return write_native(folder, content, progress);
+}
+
+}  // namespace oasr::quantize

@@ -1,0 +1,70 @@
+// A full-precision model on its way to a quantized checkpoint.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calib/plan.h"
+#include "load/load.h"
+
+namespace oasr::quantize {
+
+// What is decided before any layer is quantized.
+struct Decisions {
+  quant::QuantRequest request;       // scheme, kinds, ignored layers
+  calib::PlanOptions plan;
+  std::string recipe;                // for the checkpoint
+  std::map<std::string, std::string> options;  // provenance, likewise
+};
+
+class Workbench {
+ public:
+  // Opens a checkpoint at full precision, 16-bit weights as they are (arithmetic is float32). Errors: those of
+  // load_checkpoint(); invalid_argument: it is quantized already.
+  static Result<Workbench> open(const std::filesystem::path& path, ExecContext context);
+
+  const load::LoadedModel& loaded() const { return loaded_; }
+  const std::vector<quant::LayerFacts>& facts() const { return facts_; }
+  const quant::QuantLayout& layout() const { return layout_; }
+  const calib::Weights& weights() const { return *weights_; }
+  const calib::Statistics& statistics() const { return statistics_; }
+  const ExecContext& context() const { return context_; }
+
+  // What calibration found; the decisions hold from now on.
+  void calibrated(calib::Statistics statistics, Decisions decisions);
+
+  // The layers that the decisions select, those of `full_precision` left out.
+  Result<quant::QuantizationSpec> select(std::span<const std::string> full_precision) const;
+  Result<calib::Plan> plan(const quant::QuantizationSpec& spec);
+
+  // What one group of a plan folds.
+  calib::Folds folds_of(const calib::GroupPlan& group) const { return planner_->folds_of(group); }
+
+  // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those
+  // of the folded model, since powers of two round nothing.
+  Result<quant::QuantizedTensors> standalone(const calib::LayerPlan& layer) const;
+
+  // Writes the plan as a quantized checkpoint; its spec gets the plan's schemes and the provenance.
+  Status write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
+               const WriteProgress& progress) const;
+  // Writes the full-precision model with the folds of the plan.
+  Status write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
+                      const WriteProgress& progress) const;
+
+ private:
+  Workbench(load::LoadedModel loaded, ExecContext context) : loaded_(std::move(loaded)), context_(context) {}
+
+  load::LoadedModel loaded_;
+  ExecContext context_;
+  std::vector<quant::LayerFacts> facts_;
+  quant::QuantLayout layout_;
+  std::unique_ptr<calib::Weights> weights_;
+  calib::Statistics statistics_;
+  Decisions decisions_;
+  std::unique_ptr<calib::Planner> planner_;
+};
+
+}  // namespace oasr::quantize
