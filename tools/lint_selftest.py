@@ -48,7 +48,7 @@ CASES = [
     ("check_layers", "a test helper in the library",
      {"src/text/text.cc": "#include \"testing/paths.h\"\n"}, "only tests may use testing"),
     ("check_layers", "the facade below itself",
-     {"src/text/text.cc": "#include \"oasr/recognizer.h\"\n"}, "only api and eval implement the facade"),
+     {"src/text/text.cc": "#include \"oasr/recognizer.h\"\n"}, "only api and eval and quantize implement the facade"),
     ("check_layers", "an application that reaches in",
      {"apps/cli/main.cc": "#include \"base/base.h\"\n"}, "only include/oasr may be included"),
     ("check_layers", "a CUDA header in a host file",

@@ -40,10 +40,11 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 
 // An error of an option under its name on the command line; places in files stay as they are.
 Error named_option(Error error) {
-  constexpr std::array kOthers = {std::pair("normalizer", "gate-normalizer"), std::pair("decode", "gate-decode"),
+  constexpr std::array kOthers = {std::pair("normalizer", "gate-normalizer"),
+                                  std::pair("decode", "gate-decode"),
                                   std::pair("max_wer_increase", "max-wer-increase")};
-  const bool option = !error.where.empty() && error.where.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") ==
-                                                  std::string::npos;
+  const bool option = !error.where.empty() &&
+                      error.where.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos;
   if (!option) return error;
   for (const auto& [name, spelled] : kOthers) {
     if (error.where == name) error.where = spelled;
@@ -60,8 +61,8 @@ Result<QuantizeOutcome> quantize(QuantizeArguments& a, Terminal& terminal) {
   options.ignore = split_commas(options.ignore);
   options.module_types = split_commas(options.module_types);
   if (a.source.empty() || (a.destination.empty() && !options.dry_run)) {
-    return unexpected(ErrorCode::invalid_argument, "a checkpoint to read and a folder to write are needed", {},
-                      "oasr quantize SRC DST (oasr quantize --help)");
+    return unexpected(ErrorCode::invalid_argument, "a checkpoint to read and a folder to write are needed",
+                      {}, "oasr quantize SRC DST (oasr quantize --help)");
   }
   if (auto good = check_quantize_options(options); !good) return unexpected(good.error());
   auto path = resolve_model(a.source);
@@ -98,8 +99,10 @@ int run_quantize(QuantizeArguments& arguments) {
   if (!outcome->analysis.empty() && !arguments.json && !print(outcome->analysis)) return kError;
   if (arguments.json && !terminal.print(outcome->report_json)) return kError;
   if (!outcome->gate_passed) {
-    terminal.error({ErrorCode::unsupported, "the quantized model hears worse than the limit allows: nothing was written",
-                    arguments.destination, "see the verdict above; raise --max-wer-increase, or leave layers out with --ignore"});
+    terminal.error({ErrorCode::unsupported,
+                    "the quantized model hears worse than the limit allows: nothing was written",
+                    arguments.destination,
+                    "see the verdict above; raise --max-wer-increase, or leave layers out with --ignore"});
     return kGateRefused;
   }
   if (!arguments.json && !outcome->path.empty() && !print(outcome->path + "\n")) return kError;
@@ -109,43 +112,66 @@ int run_quantize(QuantizeArguments& arguments) {
 void add_calibration_options(CLI::App& command, QuantizeArguments& a) {
   const char* group = "Calibration";
   QuantizeOptions& o = a.options;
-  command.add_option("--calib-manifest", o.calib_manifest, "JSON Lines with \"audio\": speech as it is served")
-      ->type_name("FILE")->group(group);
+  command
+      .add_option("--calib-manifest", o.calib_manifest, "JSON Lines with \"audio\": speech as it is served")
+      ->type_name("FILE")
+      ->group(group);
   command.add_option("--audio-root", o.audio_root, "What its paths are relative to [the manifest's folder]")
-      ->type_name("DIR")->group(group);
+      ->type_name("DIR")
+      ->group(group);
   command.add_option("--calib-utterances", o.calib_utterances, "Evenly strided over the sorted manifest")
-      ->capture_default_str()->check(CLI::Range(1, 1000000))->group(group);
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000))
+      ->group(group);
   command.add_option("-l,--language", o.language, "Of the recordings, for models that ask")
-      ->capture_default_str()->group(group);
-  command.add_option("--statistics", o.statistics, "Where its result is kept for other recipes [DST.calibration]")
-      ->type_name("FILE")->group(group);
-  command.add_option("--seed", o.seed, "Of the rows that errors are measured on")->capture_default_str()->group(group);
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--statistics", o.statistics,
+                  "Where its result is kept for other recipes [DST.calibration]")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--seed", o.seed, "Of the rows that errors are measured on")
+      ->capture_default_str()
+      ->group(group);
 }
 
 void add_gate_options(CLI::App& command, QuantizeArguments& a) {
   const char* group = "Gate";
   QuantizeOptions& o = a.options;
-  command.add_option("--gate-manifest", o.gate_manifest,
-                     "JSON Lines with \"audio\" and \"text\": both models decode them, and a worse one is not written")
-      ->type_name("FILE")->group(group);
-  command.add_option("--max-wer-increase", o.max_wer_increase, "Points of word error")->capture_default_str()->group(group);
+  command
+      .add_option(
+          "--gate-manifest", o.gate_manifest,
+          "JSON Lines with \"audio\" and \"text\": both models decode them, and a worse one is not written")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--max-wer-increase", o.max_wer_increase, "Points of word error")
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--gate-decode", o.gate_decode, "Decoding mode of a CTC model [attention_rescoring]")
-      ->type_name("MODE")->group(group);
+      ->type_name("MODE")
+      ->group(group);
   command.add_option("--gate-normalizer", o.gate_normalizer, "none, basic, whisper-english, chinese-chars")
-      ->capture_default_str()->group(group);
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--gate-attempts", o.gate_attempts, "Models that backing off may try")
-      ->capture_default_str()->check(CLI::Range(1, 1000))->group(group);
-  command.add_option("--budget", o.budget,
-                     "Mix precisions: wer=0.05,bytes=60M,ms=40 (points, size, milliseconds a second of audio), any of them")
-      ->type_name("LIMITS")->group(group);
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000))
+      ->group(group);
+  command
+      .add_option("--budget", o.budget,
+                  "Mix precisions: wer=0.05,bytes=60M,ms=40 (points, size, milliseconds a second of audio), "
+                  "any of them")
+      ->type_name("LIMITS")
+      ->group(group);
 }
 
 }  // namespace
 
 void add_quantize_command(CLI::App& app, Action& chosen) {
   auto a = std::make_shared<QuantizeArguments>();
-  auto* command = app.add_subcommand(
-      "quantize", "Calibrate a model and write it quantized, if it hears as well");
+  auto* command =
+      app.add_subcommand("quantize", "Calibrate a model and write it quantized, if it hears as well");
   QuantizeOptions& o = a->options;
   command->add_option("source", a->source, "Checkpoint, or a name of the catalogue")->type_name("SRC");
   command->add_option("destination", a->destination, "Folder to write")->type_name("DST");
@@ -153,11 +179,16 @@ void add_quantize_command(CLI::App& app, Action& chosen) {
   command->add_flag("--list", a->list, "Explain the recipes and their options");
   command->add_option("--alpha", a->alpha, "Of SmoothQuant: 0 to 1, or search [search]")->type_name("A");
   command->add_option("--ignore", o.ignore, "Layers that stay at full precision")->type_name("GLOB,…");
-  command->add_option("--module-types", o.module_types,
-                      "Kinds of layers [linear,pointwise_conv]; conv1d, conv2d, conv, all")->type_name("KIND,…");
+  command
+      ->add_option("--module-types", o.module_types,
+                   "Kinds of layers [linear,pointwise_conv]; conv1d, conv2d, conv, all")
+      ->type_name("KIND,…");
   command->add_option("--option", o.options, "Of an algorithm: static_inputs.observer=minmax (see --list)")
-      ->type_name("ALGORITHM.KEY=VALUE")->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--analyze", o.analyze, "Also the error of every layer alone and with all before it, ranked");
+      ->type_name("ALGORITHM.KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--analyze", o.analyze,
+                    "Also the error of every layer alone and with all before it, ranked");
   command->add_flag("--dry-run", o.dry_run, "Decide and report, write nothing");
   command->add_flag("--force", o.force, "Replace a checkpoint that is there");
   command->add_option("-t,--threads", o.threads, "0: what the cgroup quota allows")->capture_default_str();

@@ -15,9 +15,10 @@ Collector::Collector(ThreadPool& pool, const std::vector<WatchedLayer>& layers, 
                                                      .sample_rows = sample_rows,
                                                      .seed = seed << 32U | crc32_of(layer.path)}));
     if (!layer.padding) continue;
-    statistics_.emplace(padding_of(layer.path), InputStatistics({.channels = layer.channels,
-                                                                 .channel_histograms = layer.channel_histograms,
-                                                                 .sample_rows = 0}));
+    statistics_.emplace(
+        padding_of(layer.path),
+        InputStatistics(
+            {.channels = layer.channels, .channel_histograms = layer.channel_histograms, .sample_rows = 0}));
   }
 }
 
@@ -49,8 +50,8 @@ void Collector::audio_rows(std::int64_t rows) {
 
 Status Collector::status() const {
   if (!bad_layer_) return {};
-  return unexpected(ErrorCode::bad_checkpoint, "the input of " + *bad_layer_ + " is NaN or infinite",
-                    {}, "the checkpoint is damaged, or the samples are too large (float audio lies in [-1, 1])");
+  return unexpected(ErrorCode::bad_checkpoint, "the input of " + *bad_layer_ + " is NaN or infinite", {},
+                    "the checkpoint is damaged, or the samples are too large (float audio lies in [-1, 1])");
 }
 
 }  // namespace oasr::calib

@@ -18,14 +18,16 @@ std::vector<float> noise(std::size_t count, unsigned seed) {
 
 std::vector<WatchedLayer> watched(const layers::LayerList& layers, bool histograms = false) {
   std::vector<WatchedLayer> all;
-  for (const auto* layer : layers.linears) all.push_back({layer->path(), layer->method().in_features(), histograms});
+  for (const auto* layer : layers.linears)
+    all.push_back({layer->path(), layer->method().in_features(), histograms});
   return all;
 }
 
 struct WhisperRun {
   RandomCheckpoint random{models::whisper::small_config()};
   std::shared_ptr<const models::whisper::Network> network = random.network();
-  std::vector<float> mel = noise(static_cast<std::size_t>(random.config.window_frames() * random.config.num_mel_bins), 7);
+  std::vector<float> mel =
+      noise(static_cast<std::size_t>(random.config.window_frames() * random.config.num_mel_bins), 7);
 
   Statistics run(std::int64_t audio_frames, int threads = 2, bool decode = true) {
     ThreadPool pool(threads);

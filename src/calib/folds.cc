@@ -39,7 +39,8 @@ FloatRows::FloatRows(TensorSource source)
 
 void FloatRows::read(std::int64_t row, std::span<float> out) {
   source_.row(row, bytes_);
-  const auto good = decode_to_float({.format = source_.format, .shape = {columns_}, .bytes = bytes_, .row_scale = {}}, out);
+  const auto good =
+      decode_to_float({.format = source_.format, .shape = {columns_}, .bytes = bytes_, .row_scale = {}}, out);
   CHECK(good.has_value(), "floats decode");
 }
 
@@ -50,8 +51,7 @@ std::vector<TensorSource> folded(std::vector<TensorSource> tensors, const Folds&
     const bool matrix = tensor.shape.rank() >= 2;
     auto rows = std::make_shared<FloatRows>(tensor);
     tensor.format = StorageFormat::f32;
-    tensor.row = [rows, fold, matrix,
-                  values = std::vector<float>(static_cast<std::size_t>(rows->columns()))](
+    tensor.row = [rows, fold, matrix, values = std::vector<float>(static_cast<std::size_t>(rows->columns()))](
                      std::int64_t row, std::span<std::byte> out) mutable {
       rows->read(row, values);
       for (std::size_t i = 0; i < values.size(); ++i) {

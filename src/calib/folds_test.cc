@@ -26,7 +26,8 @@ std::vector<float> values_of(const TensorSource& tensor) {
 TEST(Folds, MultiplyRowsColumnsAndBias) {
   const std::vector<float> weight = {1, 2, 3, 4, 5, 6}, bias = {10, 20};
   const Folds folds = {{"fc", {.rows = {1, -1}, .columns = {0, 2, -1}}}};
-  const auto tensors = folded({quant::float_source("fc.weight", {2, 3}, weight), quant::float_source("fc.bias", {2}, bias)}, folds);
+  const auto tensors = folded(
+      {quant::float_source("fc.weight", {2, 3}, weight), quant::float_source("fc.bias", {2}, bias)}, folds);
   EXPECT_THAT(values_of(tensors[0]), ElementsAre(0.5, 4, 0.75, 8, 40, 6));
   EXPECT_THAT(values_of(tensors[1]), ElementsAre(5, 40));
 }
@@ -34,8 +35,8 @@ TEST(Folds, MultiplyRowsColumnsAndBias) {
 TEST(Folds, OfANormReachGammaAndBeta) {
   const std::vector<float> gamma = {1, 3}, beta = {8, -2};
   const Folds folds = {{"norm", {.rows = {2, -1}, .columns = {}}}};
-  const auto tensors =
-      folded({quant::float_source("norm.weight", {2}, gamma), quant::float_source("norm.bias", {2}, beta)}, folds);
+  const auto tensors = folded(
+      {quant::float_source("norm.weight", {2}, gamma), quant::float_source("norm.bias", {2}, beta)}, folds);
   EXPECT_THAT(values_of(tensors[0]), ElementsAre(0.25, 6));
   EXPECT_THAT(values_of(tensors[1]), ElementsAre(2, -4));
 }
@@ -43,7 +44,8 @@ TEST(Folds, OfANormReachGammaAndBeta) {
 TEST(Folds, LeaveOtherTensorsAlone) {
   const std::vector<float> values = {1, 2};
   const Folds folds = {{"fc", {.rows = {5, 5}, .columns = {}}}};
-  const auto tensors = folded({quant::float_source("fc2.weight", {2}, values), quant::float_source("fc.scale", {2}, values)}, folds);
+  const auto tensors = folded(
+      {quant::float_source("fc2.weight", {2}, values), quant::float_source("fc.scale", {2}, values)}, folds);
   EXPECT_THAT(values_of(tensors[0]), ElementsAre(1, 2));
   EXPECT_THAT(values_of(tensors[1]), ElementsAre(1, 2));
 }
@@ -51,10 +53,11 @@ TEST(Folds, LeaveOtherTensorsAlone) {
 // 2^-20 is subnormal in float16; 2^-30 would be zero there.
 TEST(Folds, OfSixteenBitTensorsRoundNothing) {
   const std::uint16_t bits = to_half(0x1.004p-14f).bits;
-  const TensorSource half{.name = "fc.weight",
-                          .format = StorageFormat::f16,
-                          .shape = {1, 1},
-                          .row = [bits](std::int64_t, std::span<std::byte> out) { std::memcpy(out.data(), &bits, 2); }};
+  const TensorSource half{
+      .name = "fc.weight",
+      .format = StorageFormat::f16,
+      .shape = {1, 1},
+      .row = [bits](std::int64_t, std::span<std::byte> out) { std::memcpy(out.data(), &bits, 2); }};
   const Folds folds = {{"fc", {.rows = {16}, .columns = {}}}};
   const auto tensors = folded({half}, folds);
   EXPECT_THAT(values_of(tensors[0]), ElementsAre(0x1.004p-30f));

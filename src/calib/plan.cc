@@ -79,7 +79,8 @@ std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, 
   method.reserve(context);
   std::vector<float> y(static_cast<std::size_t>(x.rows * method.out_features()));
   // Rows are finite, and so are weights: a sum that is not shows in what is made of it.
-  static_cast<void>(method.forward(context, x, {}, {y.data(), x.rows, method.out_features(), method.out_features()}));
+  static_cast<void>(
+      method.forward(context, x, {}, {y.data(), x.rows, method.out_features(), method.out_features()}));
   return y;
 }
 
@@ -93,7 +94,8 @@ Planner::Planner(const layers::LayerList& layers, const Weights& weights, const 
       context_(context) {}
 
 bool Planner::has_chain(std::string_view path) const {
-  return std::ranges::any_of(layout_.chains, [&](const quant::GemmChain& chain) { return chain.consumer == path; });
+  return std::ranges::any_of(layout_.chains,
+                             [&](const quant::GemmChain& chain) { return chain.consumer == path; });
 }
 
 bool Planner::reached(const std::string& path) const {
@@ -121,12 +123,14 @@ Status Planner::choose_schemes(Plan& plan) {
   for (auto& [path, layer] : plan.layers) {
     if (!has_chain(path)) continue;
     if (!reached(path)) {
-      plan.notes.push_back(path + " was never reached by the calibration audio: its input has a scale a token");
+      plan.notes.push_back(path +
+                           " was never reached by the calibration audio: its input has a scale a token");
       continue;
     }
     const bool good = TRY(static_input_is_good(path, plan));
     if (!good) {
-      plan.notes.push_back(path + " keeps a scale a token: one calibrated scale would more than double its error");
+      plan.notes.push_back(path +
+                           " keeps a scale a token: one calibrated scale would more than double its error");
       continue;
     }
     const auto scheme = TRY(quant::find_scheme(layer.scheme));
@@ -183,9 +187,14 @@ SmoothingInput Planner::magnitudes(const quant::SmoothGroup& group,
     raise(input.weight, weights_.column_amax(path));
   }
   switch (group.fold) {
-    case Fold::runtime: break;
-    case Fold::norm_affine: input.absorber = weights_.vector_amax(group.producer); break;
-    case Fold::producer_rows: input.absorber = rows_amax(weights_, group.producer); break;
+    case Fold::runtime:
+      break;
+    case Fold::norm_affine:
+      input.absorber = weights_.vector_amax(group.producer);
+      break;
+    case Fold::producer_rows:
+      input.absorber = rows_amax(weights_, group.producer);
+      break;
     case Fold::v_to_o: {
       const auto rows = last_rows(rows_amax(weights_, group.producer), value_rows(group, input.input.size()));
       input.absorber = for_query_heads(rows, group);
@@ -206,8 +215,8 @@ Result<const GroupPlan*> Planner::plan_group(const quant::SmoothGroup& group,
   return &known_.emplace(key, std::move(best)).first->second;
 }
 
-Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
-                                          bool fixed) const {
+Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
+                                          const std::vector<std::string>& consumers, bool fixed) const {
   if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
   const SmoothingInput input = magnitudes(group, consumers);
   std::vector<double> alphas;
@@ -247,9 +256,9 @@ Result<double> Planner::error_of(const std::vector<std::string>& consumers, cons
       layer.input_scale = scale_of(static_amax(path, exponents, *options_.static_inputs));
     }
     const auto tensors = TRY(quantize({}, layer));
-    const auto method =
-        TRY(quant::quant_method(layer.scheme)
-                .from_slots(tensors.view(), weights_.bias(path), linear->spec().activation, trial_methods(context_.isa)));
+    const auto method = TRY(quant::quant_method(layer.scheme)
+                                .from_slots(tensors.view(), weights_.bias(path), linear->spec().activation,
+                                            trial_methods(context_.isa)));
     const ConstMatrix x = statistics.sample();
     const auto exact = outputs_of(linear->method(), x, context_), rounded = outputs_of(*method, x, context_);
     for (std::size_t i = 0; i < exact.size(); ++i) {
@@ -291,7 +300,8 @@ void Planner::absorb(const GroupPlan& planned, Plan& plan) const {
     return;
   }
   const std::size_t values = value_rows(group, exponents.size());
-  const auto all = static_cast<std::size_t>(weights_.tensors().find(group.producer + ".weight")->second.shape[0]);
+  const auto all =
+      static_cast<std::size_t>(weights_.tensors().find(group.producer + ".weight")->second.shape[0]);
   const auto shared = static_cast<std::size_t>(group.query_heads / group.kv_heads);
   const std::size_t width = exponents.size() / static_cast<std::size_t>(group.query_heads);
   rows.assign(all, 0);
@@ -301,13 +311,15 @@ void Planner::absorb(const GroupPlan& planned, Plan& plan) const {
 }
 
 // What the observer keeps of the input, and of its padding where that asks for more.
-float Planner::static_amax(const std::string& path, const std::vector<int>& exponents, const Observer& observer) const {
+float Planner::static_amax(const std::string& path, const std::vector<int>& exponents,
+                           const Observer& observer) const {
   float greatest = 0;
   for (const std::string& key : {path, padding_of(path)}) {
     const auto found = statistics_.find(key);
     if (found == statistics_.end() || found->second.rows() == 0) continue;
     const InputStatistics& seen = found->second;
-    greatest = std::max(greatest, observer.amax(exponents.empty() ? seen.histogram() : seen.scaled_histogram(exponents)));
+    greatest = std::max(
+        greatest, observer.amax(exponents.empty() ? seen.histogram() : seen.scaled_histogram(exponents)));
   }
   return greatest;
 }
@@ -342,8 +354,9 @@ Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const
   LayerPlan alone = layer;
   alone.runtime = true;
   const auto tensors = TRY(quantize({}, alone));
-  const auto rounded = TRY(quant::quant_method(layer.scheme)
-                               .from_slots(tensors.view(), {}, kernels::Activation::none, trial_methods(context_.isa)));
+  const auto rounded =
+      TRY(quant::quant_method(layer.scheme)
+              .from_slots(tensors.view(), {}, kernels::Activation::none, trial_methods(context_.isa)));
   const Scaling none;
   const quant::WeightSource weight = weights_.source(path, none);
   const auto packed = std::make_shared<const kernels::PackedWeight>(
@@ -373,7 +386,8 @@ void Planner::clip_rows(const LayerPlan& layer, quant::WeightSource& weight) con
   const auto columns = static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]);
   for (std::size_t k = 0; k < columns; ++k) {
     const double square = seen.mean_square(static_cast<std::int64_t>(k % channels));
-    importance.push_back(layer.exponents.empty() ? square : std::ldexp(square, -2 * layer.exponents[k % channels]));
+    importance.push_back(layer.exponents.empty() ? square
+                                                 : std::ldexp(square, -2 * layer.exponents[k % channels]));
   }
   weight.rows = [rows = std::move(weight.rows), importance = std::move(importance),
                  codes = std::vector<std::int8_t>(columns)](std::int64_t n, std::span<float> out) mutable {

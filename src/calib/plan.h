@@ -24,14 +24,14 @@ inline constexpr double kStaticTolerance = 2;
 
 struct PlanOptions {
   bool smooth = false;
-  std::optional<double> alpha = 0.5;        // nothing: searched for each group, 0 to 1 in steps of 0.1
+  std::optional<double> alpha = 0.5;  // nothing: searched for each group, 0 to 1 in steps of 0.1
   // Consumers of a chain get a calibrated scale, unless that makes their error on sampled rows more than
   // kStaticTolerance times that of a scale a token; null: none do.
   const Observer* static_inputs = nullptr;
-  const Observer* conv_inputs = nullptr;    // of convolutions; the default where there are any
-  bool clip_search = false;                 // importance-weighted ranges of weight rows
+  const Observer* conv_inputs = nullptr;  // of convolutions; the default where there are any
+  bool clip_search = false;               // importance-weighted ranges of weight rows
   bool bias_correction = false;
-  std::function<bool()> cancelled = {};     // polled; true ends with an Error `cancelled`
+  std::function<bool()> cancelled = {};  // polled; true ends with an Error `cancelled`
 };
 
 // A group of the layout that is smoothed.
@@ -46,11 +46,11 @@ struct GroupPlan {
 struct LayerPlan {
   quant::LayerFacts facts = {};
   std::string scheme = {};
-  std::vector<int> exponents = {};   // of its input's channels, s = 2^exponent; empty: not smoothed
-  bool runtime = false;              // 1/s is applied as the input is quantized
+  std::vector<int> exponents = {};        // of its input's channels, s = 2^exponent; empty: not smoothed
+  bool runtime = false;                   // 1/s is applied as the input is quantized
   std::optional<float> input_scale = {};  // static schemes
   std::string observer = {};              // that chose it
-  int group = -1;                    // of Plan::groups
+  int group = -1;                         // of Plan::groups
 };
 
 struct Plan {
@@ -94,14 +94,15 @@ class Planner {
   Result<bool> static_input_is_good(const std::string& path, const Plan& plan);
   Status smooth_groups(Plan& plan);
   // As `consumers` are quantized: with static inputs where they have a chain, or all with a scale a token.
-  Result<const GroupPlan*> plan_group(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
-                                      bool fixed);
+  Result<const GroupPlan*> plan_group(const quant::SmoothGroup& group,
+                                      const std::vector<std::string>& consumers, bool fixed);
   Result<GroupPlan> best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
                                    bool fixed) const;
   SmoothingInput magnitudes(const quant::SmoothGroup& group, const std::vector<std::string>& consumers) const;
   Result<double> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
                           bool fixed) const;
-  float static_amax(const std::string& path, const std::vector<int>& exponents, const Observer& observer) const;
+  float static_amax(const std::string& path, const std::vector<int>& exponents,
+                    const Observer& observer) const;
   bool reached(const std::string& path) const;
   void absorb(const GroupPlan& group, Plan& plan) const;
   Status scale_static_inputs(Plan& plan) const;

@@ -24,7 +24,10 @@ struct Toy {
       if (!gamma && !beta) continue;
       auto values = std::make_shared<std::vector<float>>(models::whisper::floats_of(tensor));
       (*values)[static_cast<std::size_t>(channel)] *= times;
-      tensor = {.format = StorageFormat::f32, .shape = tensor.shape, .bytes = std::as_bytes(std::span(*values)), .row_scale = {}};
+      tensor = {.format = StorageFormat::f32,
+                .shape = tensor.shape,
+                .bytes = std::as_bytes(std::span(*values)),
+                .row_scale = {}};
       random.checkpoint.tensors.owners.push_back(values);
     }
     network = random.network();
@@ -84,7 +87,8 @@ TEST(Plan, SmoothingRecoversWhatAnOutlierChannelCosts) {
 }
 
 TEST(Plan, NeverHurtsAGroup) {
-  for (const std::optional<double> alpha : {std::optional<double>(0.0), std::optional<double>(0.5), std::optional<double>(1.0), std::optional<double>()}) {
+  for (const std::optional<double> alpha : {std::optional<double>(0.0), std::optional<double>(0.5),
+                                            std::optional<double>(1.0), std::optional<double>()}) {
     Toy toy(1);
     auto planner = toy.planner({.smooth = true, .alpha = alpha});
     const Plan plan = planner.make(toy.facts, toy.spec).value();
@@ -96,7 +100,8 @@ TEST(Plan, NeverHurtsAGroup) {
 
 TEST(Plan, ASearchedAlphaIsNoWorseThanAFixedOne) {
   Toy toy(30);
-  auto fixed = toy.planner({.smooth = true, .alpha = 0.5}), searched = toy.planner({.smooth = true, .alpha = {}});
+  auto fixed = toy.planner({.smooth = true, .alpha = 0.5}),
+       searched = toy.planner({.smooth = true, .alpha = {}});
   const Plan a = fixed.make(toy.facts, toy.spec).value(), b = searched.make(toy.facts, toy.spec).value();
   ASSERT_EQ(a.groups.size(), b.groups.size());
   double difference = 0;
@@ -139,8 +144,10 @@ TEST(Plan, FoldsIntoValueRowsOnly) {
     const std::vector<int>& rows = plan.folds.at(group.group.producer).rows;
     const bool fused = group.group.producer.ends_with("qkv_proj");
     ASSERT_EQ(rows.size(), fused ? 3 * d : 2 * d);
-    EXPECT_TRUE(std::all_of(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(d), [](int e) { return e == 0; }));
-    EXPECT_TRUE(std::equal(rows.end() - static_cast<std::ptrdiff_t>(d), rows.end(), group.smoothing.exponents.begin()));
+    EXPECT_TRUE(
+        std::all_of(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(d), [](int e) { return e == 0; }));
+    EXPECT_TRUE(std::equal(rows.end() - static_cast<std::ptrdiff_t>(d), rows.end(),
+                           group.smoothing.exponents.begin()));
   }
   EXPECT_TRUE(found);
 }
@@ -158,7 +165,8 @@ TEST(Plan, AGroupWithoutQuantizedConsumersIsLeftAlone) {
 TEST(Plan, AChainThatWasNeverMeasuredKeepsAScaleAToken) {
   Toy toy(1);
   const std::string path = "model.decoder.layers.0.fc2";
-  toy.statistics.at(path) = InputStatistics({.channels = toy.statistics.at(path).channels(), .channel_histograms = true});
+  toy.statistics.at(path) =
+      InputStatistics({.channels = toy.statistics.at(path).channels(), .channel_histograms = true});
   auto planner = toy.planner({.static_inputs = find_observer("mse").value()});
   const Plan plan = planner.make(toy.facts, toy.spec).value();
   EXPECT_EQ(plan.layers.at(path).scheme, "int8_w8a8");
@@ -174,7 +182,8 @@ TEST(Plan, AChainWithRareLargeTokensKeepsAScaleAToken) {
   std::vector<float> rows(sample.data, sample.data + sample.rows * sample.columns);
   InputStatistics uneven({.channels = seen.channels(), .channel_histograms = true});
   for (std::int64_t row = 0; row < 3; ++row) {
-    for (std::int64_t k = 0; k < sample.columns; ++k) rows[static_cast<std::size_t>(row * sample.columns + k)] *= 300;
+    for (std::int64_t k = 0; k < sample.columns; ++k)
+      rows[static_cast<std::size_t>(row * sample.columns + k)] *= 300;
   }
   EXPECT_FALSE(uneven.add(toy.pool, {rows.data(), sample.rows, sample.columns, sample.columns}));
   seen = uneven;
@@ -187,7 +196,9 @@ TEST(Plan, AChainWithRareLargeTokensKeepsAScaleAToken) {
 
 TEST(Plan, AStaticRangeHoldsPaddingToo) {
   Toy toy(1);
-  toy.spec = quant::select({.scheme = "int8_w8a8", .module_types = {"conv1d"}}, toy.facts, quant::Origin::calibrated).value();
+  toy.spec =
+      quant::select({.scheme = "int8_w8a8", .module_types = {"conv1d"}}, toy.facts, quant::Origin::calibrated)
+          .value();
   const std::string path = "model.encoder.conv2";
   const std::int64_t channels = toy.statistics.at(path).channels();
   const auto scale = [&] {

@@ -22,9 +22,9 @@ struct SmoothingInput {
 struct Smoothing {
   std::vector<int> exponents = {};  // [K], s = 2^exponent; empty: not smoothed
   double alpha = 0;
-  std::int64_t moved = 0;      // channels with s != 1
-  std::int64_t idle = 0;       // never seen active: s = 1, so that they can not dominate later
-  std::int64_t clamped = 0;    // held back by the guard
+  std::int64_t moved = 0;    // channels with s != 1
+  std::int64_t idle = 0;     // never seen active: s = 1, so that they can not dominate later
+  std::int64_t clamped = 0;  // held back by the guard
 
   bool identity() const { return moved == 0; }
   float scale(std::size_t channel) const;    // s

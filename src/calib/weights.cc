@@ -45,7 +45,8 @@ std::vector<float> Weights::column_amax(const std::string& path) const {
   std::vector<float> row(channels * taps), greatest(channels, 0.0f);
   for (std::int64_t n = 0; n < rows.rows(); ++n) {
     rows.read(n, row);
-    for (std::size_t i = 0; i < row.size(); ++i) greatest[i / taps] = std::max(greatest[i / taps], std::abs(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      greatest[i / taps] = std::max(greatest[i / taps], std::abs(row[i]));
   }
   return greatest;
 }
@@ -90,8 +91,8 @@ quant::WeightSource Weights::source(const std::string& path, const Scaling& fold
   }
   CHECK(fold.rows.empty() && fold.columns.empty(), "no fold reaches a convolution");
   const std::int64_t channels = shape[1];
-  Shape stored = shape.rank() == 3 ? Shape{shape[0], shape[2], channels}
-                                   : Shape{shape[0], shape[2], shape[3], channels};
+  Shape stored =
+      shape.rank() == 3 ? Shape{shape[0], shape[2], channels} : Shape{shape[0], shape[2], shape[3], channels};
   return {.shape = stored,
           .rows = [rows, channels, row = std::vector<float>(static_cast<std::size_t>(rows->columns()))](
                       std::int64_t n, std::span<float> out) mutable {

@@ -42,7 +42,8 @@ ErrorReport compare(const std::vector<float>& exact, const std::vector<float>& r
 // Exchanges the method of a layer for the life of the object.
 class Exchanged {
  public:
-  Exchanged(layers::Linear& layer, quant::LinearMethodPtr method) : layer_(layer), kept_(layer.exchange(std::move(method))) {}
+  Exchanged(layers::Linear& layer, quant::LinearMethodPtr method)
+      : layer_(layer), kept_(layer.exchange(std::move(method))) {}
   ~Exchanged() { layer_.exchange(std::move(kept_)); }
   Exchanged(const Exchanged&) = delete;
   Exchanged& operator=(const Exchanged&) = delete;
@@ -72,8 +73,8 @@ Result<std::optional<ErrorReport>> error_alone(const Workbench& bench, const cal
   return std::optional<ErrorReport>(compare(outputs(bench, linear->method(), x), outputs(bench, *method, x)));
 }
 
-Result<std::map<std::string, double>> effects(const Workbench& bench, const calib::Plan& plan, const calib::Probe& probe,
-                                              const LayerProgress& progress) {
+Result<std::map<std::string, double>> effects(const Workbench& bench, const calib::Plan& plan,
+                                              const calib::Probe& probe, const LayerProgress& progress) {
   std::map<std::string, double> found;
   double done = 0;
   for (const auto& [path, layer] : plan.layers) {
@@ -96,9 +97,11 @@ Result<std::map<std::string, ErrorReport>> cumulative_errors(const Workbench& be
   ExecContext context = bench.context();
   const auto quantized = TRY(load::load_model(folder, {.link = false}, context));
   std::vector<calib::WatchedLayer> watched;
-  for (const auto& [path, layer] : plan.layers) watched.push_back({.path = path, .channels = layer.facts.in_features});
+  for (const auto& [path, layer] : plan.layers)
+    watched.push_back({.path = path, .channels = layer.facts.in_features});
   calib::Collector before(*context.pool, watched, 1), after(*context.pool, watched, 1);
-  for (const auto& [model, observer] : {std::pair(bench.loaded().model.get(), &before), std::pair(quantized.model.get(), &after)}) {
+  for (const auto& [model, observer] :
+       {std::pair(bench.loaded().model.get(), &before), std::pair(quantized.model.get(), &after)}) {
     const auto said = probe.run(*model, observer);
     if (!said) return unexpected(said.error());
   }
@@ -112,22 +115,24 @@ Result<std::map<std::string, ErrorReport>> cumulative_errors(const Workbench& be
     // The same rows: each layer draws with the same seed from as many.
     const calib::InputStatistics &x = before.statistics().at(path), &seen = after.statistics().at(path);
     if (x.rows() == 0 || x.rows() != seen.rows()) continue;
-    errors[path] = compare(outputs(bench, exact->method(), x.sample()), outputs(bench, rounded->method(), seen.sample()));
+    errors[path] = compare(outputs(bench, exact->method(), x.sample()),
+                           outputs(bench, rounded->method(), seen.sample()));
   }
   return errors;
 }
 
 std::string cause_of(const LayerEntry& layer) {
-  constexpr double kOutlier = 20;       // times the median channel
-  constexpr double kClipped = 1e-3;     // share of the values
+  constexpr double kOutlier = 20;    // times the median channel
+  constexpr double kClipped = 1e-3;  // share of the values
   std::vector<std::string> causes;
-  const auto& channels = layer.channel_amax_smoothed.empty() ? layer.channel_amax : layer.channel_amax_smoothed;
+  const auto& channels =
+      layer.channel_amax_smoothed.empty() ? layer.channel_amax : layer.channel_amax_smoothed;
   if (!channels.empty()) {
     const auto greatest = std::ranges::max_element(channels);
     const double middle = median(channels);
     if (middle > 0 && *greatest > kOutlier * middle) {
-      causes.push_back(fmt::format("channel {} of the input is {:.0f} times the median one", greatest - channels.begin(),
-                                   *greatest / middle));
+      causes.push_back(fmt::format("channel {} of the input is {:.0f} times the median one",
+                                   greatest - channels.begin(), *greatest / middle));
     }
   }
   for (const RangeChoice& range : layer.ranges) {
@@ -136,7 +141,8 @@ std::string cause_of(const LayerEntry& layer) {
     }
   }
   if (layer.weight_scale_min > 0 && layer.weight_scale_max > kOutlier * layer.weight_scale_min) {
-    causes.push_back(fmt::format("rows of the weight differ {:.0f} times", layer.weight_scale_max / layer.weight_scale_min));
+    causes.push_back(fmt::format("rows of the weight differ {:.0f} times",
+                                 layer.weight_scale_max / layer.weight_scale_min));
   }
   return fmt::format("{}", fmt::join(causes, "; "));
 }

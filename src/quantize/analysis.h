@@ -20,8 +20,8 @@ Result<std::optional<ErrorReport>> error_alone(const Workbench& bench, const cal
 
 // By path: the divergence of the model's outputs with one layer of the plan quantized and all others at full
 // precision. The model of the bench is changed in place and put back.
-Result<std::map<std::string, double>> effects(const Workbench& bench, const calib::Plan& plan, const calib::Probe& probe,
-                                              const LayerProgress& progress);
+Result<std::map<std::string, double>> effects(const Workbench& bench, const calib::Plan& plan,
+                                              const calib::Probe& probe, const LayerProgress& progress);
 
 // By path: as error_alone(), but the quantized layer gets the input that it has in the quantized model in
 // `folder`, where everything before it is quantized. Rows are of the probe's recordings.

@@ -41,9 +41,9 @@ std::vector<calib::WatchedLayer> watched_layers(const std::vector<quant::LayerFa
   return layers;
 }
 
-Result<Calibrated> calibrate(const std::shared_ptr<const models::SpeechModel>& model, const CalibrationSet& set,
-                             const std::vector<calib::WatchedLayer>& layers, const CalibrateOptions& options,
-                             ExecContext context) {
+Result<Calibrated> calibrate(const std::shared_ptr<const models::SpeechModel>& model,
+                             const CalibrationSet& set, const std::vector<calib::WatchedLayer>& layers,
+                             const CalibrateOptions& options, ExecContext context) {
   calib::Collector collector(*context.pool, layers, options.seed);
   context.observer = &collector;
   const auto transcriber = TRY(engine::Transcriber::create(model, context));

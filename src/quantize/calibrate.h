@@ -33,8 +33,8 @@ std::vector<calib::WatchedLayer> watched_layers(const std::vector<quant::LayerFa
 // One utterance at a time, through the engine that serves the model, greedily at temperature 0 (Whisper) or in
 // the model's own mode (CTC). Padding of Whisper's windows is left out. The model must be at full precision.
 // Errors: bad_audio when no recording has speech in it; bad_checkpoint for NaN; cancelled.
-Result<Calibrated> calibrate(const std::shared_ptr<const models::SpeechModel>& model, const CalibrationSet& set,
-                             const std::vector<calib::WatchedLayer>& layers, const CalibrateOptions& options,
-                             ExecContext context);
+Result<Calibrated> calibrate(const std::shared_ptr<const models::SpeechModel>& model,
+                             const CalibrationSet& set, const std::vector<calib::WatchedLayer>& layers,
+                             const CalibrateOptions& options, ExecContext context);
 
 }  // namespace oasr::quantize

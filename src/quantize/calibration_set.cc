@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 // "'a', 'b' and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
-  const std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(
-                                                                          std::min(kShown, names.size())));
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
   std::string text = fmt::format("{}", fmt::join(shown, ", "));
   if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
   return text;
@@ -70,13 +70,13 @@ Result<std::string> hash_of(const std::vector<CalibrationSet::Entry>& entries,
 
 }  // namespace
 
-Result<CalibrationSet> select_calibration(const std::string& manifest, const std::string& audio_root, int count,
-                                          int sample_rate, const std::function<bool()>& cancelled) {
+Result<CalibrationSet> select_calibration(const std::string& manifest, const std::string& audio_root,
+                                          int count, int sample_rate,
+                                          const std::function<bool()>& cancelled) {
   auto inputs = TRY(read_eval_manifests(std::vector<std::string>{manifest},
                                         {.empty_reference = "ignore", .audio_root = audio_root}));
-  std::ranges::sort(inputs.rows, {}, [](const EvalInput& row) {
-    return std::pair(row.utterance.id, row.utterance.audio);
-  });
+  std::ranges::sort(inputs.rows, {},
+                    [](const EvalInput& row) { return std::pair(row.utterance.id, row.utterance.audio); });
   TRY(check_files(inputs.rows));
   CalibrationSet set;
   set.available = inputs.rows.size();
@@ -88,7 +88,8 @@ Result<CalibrationSet> select_calibration(const std::string& manifest, const std
     chosen.rows.push_back(std::move(row));
   }
   if (wanted < static_cast<std::size_t>(count)) {
-    set.notes.push_back(fmt::format("{} calibration utterances were asked for, the manifest has {}", count, wanted));
+    set.notes.push_back(
+        fmt::format("{} calibration utterances were asked for, the manifest has {}", count, wanted));
   }
   set.selection = fmt::format("sorted by id, rows floor(i · {} / {})", set.available, wanted);
   TRY(check_eval_audio(chosen));

@@ -13,10 +13,10 @@ struct CalibrationSet {
   struct Entry {
     std::string id, audio;  // a path
   };
-  std::vector<Entry> entries;    // sorted by id
-  std::size_t available = 0;     // rows of the manifest
-  std::string selection;         // the rule, in words
-  std::string hash;              // "sha256:…" of the ids and of the bytes of the files
+  std::vector<Entry> entries;  // sorted by id
+  std::size_t available = 0;   // rows of the manifest
+  std::string selection;       // the rule, in words
+  std::string hash;            // "sha256:…" of the ids and of the bytes of the files
   std::vector<std::string> notes;
 };
 
@@ -25,7 +25,7 @@ struct CalibrationSet {
 // Errors: those of read_eval_manifests, whose texts are not needed here; invalid_argument for the same
 // recording twice; not_found; bad_audio for files of another rate than `sample_rate` (Hz): nothing is
 // resampled, since that is another front end.
-Result<CalibrationSet> select_calibration(const std::string& manifest, const std::string& audio_root, int count,
-                                          int sample_rate, const std::function<bool()>& cancelled);
+Result<CalibrationSet> select_calibration(const std::string& manifest, const std::string& audio_root,
+                                          int count, int sample_rate, const std::function<bool()>& cancelled);
 
 }  // namespace oasr::quantize

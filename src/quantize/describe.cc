@@ -10,10 +10,9 @@ namespace oasr::quantize {
 namespace {
 
 std::string_view fold_name(quant::Fold fold) {
-  constexpr std::array kNames = {std::pair(quant::Fold::norm_affine, "norm_affine"),
-                                 std::pair(quant::Fold::v_to_o, "v_to_o"),
-                                 std::pair(quant::Fold::producer_rows, "producer_rows"),
-                                 std::pair(quant::Fold::runtime, "runtime")};
+  constexpr std::array kNames = {
+      std::pair(quant::Fold::norm_affine, "norm_affine"), std::pair(quant::Fold::v_to_o, "v_to_o"),
+      std::pair(quant::Fold::producer_rows, "producer_rows"), std::pair(quant::Fold::runtime, "runtime")};
   for (const auto& [value, name] : kNames) {
     if (value == fold) return name;
   }

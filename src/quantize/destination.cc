@@ -29,8 +29,8 @@ bool lies_in(const fs::path& inner, const fs::path& outer) {
 // Only what a checkpoint consists of is ever replaced.
 Status check_ours(const fs::path& folder) {
   const auto refuse = [&](const std::string& what) {
-    return unexpected(ErrorCode::invalid_argument, what + ": --force would delete what is not ours", folder.string(),
-                      "choose another destination");
+    return unexpected(ErrorCode::invalid_argument, what + ": --force would delete what is not ours",
+                      folder.string(), "choose another destination");
   };
   std::error_code failed;
   if (!fs::is_directory(folder, failed)) return refuse("is no folder");
@@ -48,7 +48,8 @@ Status check_ours(const fs::path& folder) {
 Status check_place(const fs::path& folder, const fs::path& source, bool force) {
   std::error_code failed;
   if (fs::is_symlink(fs::symlink_status(folder, failed))) {
-    return unexpected(ErrorCode::invalid_argument, "is a symbolic link", folder.string(), "name the folder itself");
+    return unexpected(ErrorCode::invalid_argument, "is a symbolic link", folder.string(),
+                      "name the folder itself");
   }
   const fs::path to = fs::weakly_canonical(folder, failed), from = fs::weakly_canonical(source, failed);
   if (failed) return unexpected(ErrorCode::io, failed.message(), folder.string());
@@ -56,7 +57,8 @@ Status check_place(const fs::path& folder, const fs::path& source, bool force) {
     return unexpected(ErrorCode::invalid_argument, "the destination is the source, or one lies in the other",
                       folder.string(), "write to a folder of its own");
   }
-  if (!fs::exists(folder, failed) || (fs::is_directory(folder, failed) && fs::is_empty(folder, failed))) return {};
+  if (!fs::exists(folder, failed) || (fs::is_directory(folder, failed) && fs::is_empty(folder, failed)))
+    return {};
   if (!force) {
     return unexpected(ErrorCode::invalid_argument, "exists already", folder.string(),
                       "choose another destination, or replace it with --force");
@@ -109,10 +111,12 @@ Status Destination::commit(const fs::path& draft) {
   if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, folder_.c_str(), flags) != 0) {
     if (errno != EINVAL && errno != ENOSYS) return io_error(errno, folder_);
     // A file system without these: for a moment nothing is there.
-    if (occupied && ::rename(folder_.c_str(), this->draft("replaced").c_str()) != 0) return io_error(errno, folder_);
+    if (occupied && ::rename(folder_.c_str(), this->draft("replaced").c_str()) != 0)
+      return io_error(errno, folder_);
     if (::rename(draft.c_str(), folder_.c_str()) != 0) {
       const int code = errno;
-      if (occupied && ::rename(this->draft("replaced").c_str(), folder_.c_str()) != 0) return io_error(errno, folder_);
+      if (occupied && ::rename(this->draft("replaced").c_str(), folder_.c_str()) != 0)
+        return io_error(errno, folder_);
       return io_error(code, folder_);
     }
   }

@@ -17,7 +17,8 @@ class Destination {
   // Makes a folder for drafts beside `folder`; it goes with this object. Errors (invalid_argument): `folder`
   // is a link, is `source`, or inside it or around it; it exists and is not empty, unless `force` and it is a folder
   // with an oasr checkpoint and nothing else (which is not ours to delete); io.
-  static Result<Destination> open(const std::filesystem::path& folder, const std::filesystem::path& source, bool force);
+  static Result<Destination> open(const std::filesystem::path& folder, const std::filesystem::path& source,
+                                  bool force);
   Destination(Destination&& other) noexcept;
   Destination& operator=(Destination&&) = delete;
   ~Destination();

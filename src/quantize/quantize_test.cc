@@ -48,13 +48,16 @@ struct Quantize : ::testing::Test {
   }
   void write_model(Checkpoint checkpoint) {
     ThreadPool pool(1);
-    const auto loaded = load::load_checkpoint(std::move(checkpoint), {}, {.pool = &pool, .isa = detected_isa()}).value();
+    const auto loaded =
+        load::load_checkpoint(std::move(checkpoint), {}, {.pool = &pool, .isa = detected_isa()}).value();
     load::save_native(loaded, path("model")).value();
   }
-  void write_manifest(const std::string& name, const std::vector<int>& recordings, const std::string& text = "A B") {
+  void write_manifest(const std::string& name, const std::vector<int>& recordings,
+                      const std::string& text = "A B") {
     std::string lines;
     for (const int i : recordings) {
-      lines += R"({"id": "u)" + std::to_string(i) + R"(", "audio": "r)" + std::to_string(i) + R"(.wav", "text": ")" + text + "\"}\n";
+      lines += R"({"id": "u)" + std::to_string(i) + R"(", "audio": "r)" + std::to_string(i) +
+               R"(.wav", "text": ")" + text + "\"}\n";
     }
     files.write(name, lines);
   }
@@ -76,7 +79,8 @@ struct Quantize : ::testing::Test {
   }
   std::vector<std::string> everything() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(files.path(""))) names.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(files.path("")))
+      names.push_back(entry.path().filename().string());
     return names;
   }
 
@@ -204,7 +208,8 @@ TEST_F(Quantize, ARunThatIsStoppedLeavesOnlyStatistics) {
     const auto outcome = run();
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, ErrorCode::cancelled) << at;
-    for (const std::string& name : everything()) EXPECT_THAT(name, AnyOf(Not(HasSubstr("out")), "out.calibration")) << at;
+    for (const std::string& name : everything())
+      EXPECT_THAT(name, AnyOf(Not(HasSubstr("out")), "out.calibration")) << at;
   }
 }
 
@@ -256,7 +261,8 @@ TEST_F(Quantize, RefusesBadInputByName) {
       {"holds no utterance", [&] { manifest(""); }},
       {"1 of 1 audio files are missing", [&] { manifest(R"({"audio": "none.wav"})"); }},
       {"8000 Hz", [&] { manifest("{\"audio\": \"r1.wav\"}\n{\"audio\": \"slow.wav\"}"); }},
-      {"r1.wav is at", [&] { manifest("{\"id\": \"a\", \"audio\": \"r1.wav\"}\n{\"id\": \"b\", \"audio\": \"r1.wav\"}"); }},
+      {"r1.wav is at",
+       [&] { manifest("{\"id\": \"a\", \"audio\": \"r1.wav\"}\n{\"id\": \"b\", \"audio\": \"r1.wav\"}"); }},
       {"heard nothing", [&] { manifest(R"({"audio": "silent.wav"})"); }},
       {"alpha", [&] { options.alpha = "1.5"; }},
       {"alpha", [&] { options.alpha = "nan"; }},
@@ -267,6 +273,9 @@ TEST_F(Quantize, RefusesBadInputByName) {
       {"ignore", [&] { options.ignore = {"no.such.layer"}; }},
       {"max_wer_increase", [&] { options.max_wer_increase = -1; }},
       {"gate manifest", [&] { options.budget = "wer=0.1"; }},
+      {"language", [&] { options.language = "de"; }},
+      {"normalizer", [&] { options.gate_normalizer = "nonsense"; }},
+      {"recordings", [&] { options.budget = "bytes=50M", options.recipe = "int8_w8a8_rtn", options.calib_manifest = ""; }},
   };
   const QuantizeOptions good = options;
   for (const Case& bad : cases) {
@@ -322,7 +331,8 @@ TEST_F(Quantize, ABudgetThatFullPrecisionMeetsIsRefused) {
 
 TEST_F(Quantize, ABudgetOfBytesLeavesTheLayersThatMatterMost) {
   const Json all = parse_json(run("all").value().report_json, "report").value();
-  const auto before = all.at("bytes_before").get<std::int64_t>(), after = all.at("bytes_after").get<std::int64_t>();
+  const auto before = all.at("bytes_before").get<std::int64_t>(),
+             after = all.at("bytes_after").get<std::int64_t>();
   const auto limit = (before + after) / 2;
   options.budget = "bytes=" + std::to_string(limit);
   const auto outcome = run("some");

@@ -15,9 +15,9 @@
 namespace oasr::quantize {
 namespace {
 
-constexpr std::size_t kProbed = 4;           // recordings of the probe
-constexpr double kProbedSeconds = 0.5;       // at least
-constexpr double kFoldedDifference = 1e-4;   // of a log-probability: stated in docs/quantization.md
+constexpr std::size_t kProbed = 4;          // recordings of the probe
+constexpr double kProbedSeconds = 0.5;      // at least
+constexpr double kFoldedDifference = 1e-4;  // of a log-probability: stated in docs/quantization.md
 
 // A few of the recordings, evenly strided.
 std::vector<std::string> some_of(const std::vector<std::string>& all, std::size_t count) {
@@ -73,7 +73,8 @@ Run::Run(const QuantizeOptions& options, std::filesystem::path source, std::file
 }
 
 std::filesystem::path Run::statistics_file() const {
-  return options_.statistics.empty() ? statistics_path(destination_) : std::filesystem::path(options_.statistics);
+  return options_.statistics.empty() ? statistics_path(destination_)
+                                     : std::filesystem::path(options_.statistics);
 }
 
 Status Run::cancelled() const {
@@ -83,7 +84,8 @@ Status Run::cancelled() const {
 
 WriteProgress Run::writing() const {
   return [this](std::uint64_t done, std::uint64_t total) {
-    if (options_.progress) options_.progress("writing", static_cast<double>(done), static_cast<double>(total));
+    if (options_.progress)
+      options_.progress("writing", static_cast<double>(done), static_cast<double>(total));
     return cancelled().has_value();
   };
 }
@@ -96,11 +98,18 @@ LayerProgress Run::counting(std::string stage) const {
 }
 
 Status Run::calibrate() {
-  Decisions decisions{.request = {.scheme = recipe_.scheme, .ignore = recipe_.ignore, .module_types = recipe_.module_types},
-                      .plan = plan_options(recipe_, options_.cancelled),
-                      .recipe = recipe_.name,
-                      .options = options_of(recipe_)};
-  if (!needs_calibration(recipe_)) {
+  Decisions decisions{
+      .request = {.scheme = recipe_.scheme, .ignore = recipe_.ignore, .module_types = recipe_.module_types},
+      .plan = plan_options(recipe_, options_.cancelled),
+      .recipe = recipe_.name,
+      .options = options_of(recipe_)};
+  const bool asks_language = dynamic_cast<const models::AedModel*>(bench_.loaded().model.get()) != nullptr;
+  if (options_.language != "auto" && !asks_language) {
+    return unexpected(ErrorCode::invalid_argument, "the model is asked for no language", "language",
+                      "leave the option out");
+  }
+  // Recordings that a recipe does not need still say what the layers lose.
+  if (!needs_calibration(recipe_) && options_.calib_manifest.empty()) {
     bench_.calibrated({}, std::move(decisions));
     return read_gate();
   }
@@ -110,21 +119,24 @@ Status Run::calibrate() {
   for (const auto& entry : set.entries) audio_.push_back(entry.audio);
   for (const std::string& note : set.notes) say(note);
   TRY(read_gate());
-  const CalibrateOptions how{
-      .language = options_.language,
-      .seed = options_.seed,
-      .progress = [this](double done, double total) {
-        if (options_.progress) options_.progress("calibrating", done, total);
-      },
-      .cancelled = options_.cancelled};
+  const CalibrateOptions how{.language = options_.language,
+                             .seed = options_.seed,
+                             .progress =
+                                 [this](double done, double total) {
+                                   if (options_.progress) options_.progress("calibrating", done, total);
+                                 },
+                             .cancelled = options_.cancelled};
   const auto measure = [&] {
-    return quantize::calibrate(bench_.loaded().model, set, watched_layers(bench_.facts(), bench_.layout()), how,
-                               bench_.context());
+    return quantize::calibrate(bench_.loaded().model, set, watched_layers(bench_.facts(), bench_.layout()),
+                               how, bench_.context());
   };
   const std::string key = TRY(calibration_key(bench_.loaded().source, set, how));
-  auto found = options_.dry_run ? measure() : calibrate_cached(statistics_file(), key, measure, [this](const auto& line) { say(line); });
+  auto found = options_.dry_run ? measure()
+                                : calibrate_cached(statistics_file(), key, measure,
+                                                   [this](const auto& line) { say(line); });
   auto calibrated = TRY(std::move(found));
-  report_.calibration = describe_calibration(set, calibrated, options_.calib_utterances, options_.calib_manifest);
+  report_.calibration =
+      describe_calibration(set, calibrated, options_.calib_utterances, options_.calib_manifest);
   decisions.options["calibration.recordings"] = set.hash;
   decisions.options["calibration.utterances"] = std::to_string(set.entries.size());
   decisions.options["calibration.selection"] = set.selection;
@@ -175,7 +187,8 @@ Result<const calib::Probe*> Run::probe() {
     if (recordings.size() == kProbed) break;
   }
   if (recordings.empty()) {
-    return unexpected(ErrorCode::bad_audio, fmt::format("no calibration recording is {} s long", kProbedSeconds), {},
+    return unexpected(ErrorCode::bad_audio,
+                      fmt::format("no calibration recording is {} s long", kProbedSeconds), {},
                       "calibrate with recordings of speech from the domain that is served");
   }
   probe_ = TRY(calib::Probe::make(*bench_.loaded().model, bench_.context(), recordings));
@@ -213,9 +226,11 @@ Status Run::prove() {
                                   fmt::join(group.group.consumers, ", "), group.group.producer, difference),
                       source_.string(), "nothing was written; leave the layers out with --ignore");
   }
-  return unexpected(ErrorCode::internal,
-                    fmt::format("folding all scales changes what the model says by {:.3g}, no group alone does", difference),
-                    source_.string(), "nothing was written");
+  return unexpected(
+      ErrorCode::internal,
+      fmt::format("folding all scales changes what the model says by {:.3g}, no group alone does",
+                  difference),
+      source_.string(), "nothing was written");
 }
 
 GateOptions Run::gate_options() const {
@@ -234,19 +249,24 @@ GateOptions Run::gate_options() const {
 }
 
 GateCallbacks Run::gate_callbacks() const {
-  return {.progress = [this](const std::string& stage, std::int64_t done, std::int64_t total) {
-            if (options_.progress) options_.progress(stage, static_cast<double>(done), static_cast<double>(total));
-          },
+  return {.progress =
+              [this](const std::string& stage, std::int64_t done, std::int64_t total) {
+                if (options_.progress)
+                  options_.progress(stage, static_cast<double>(done), static_cast<double>(total));
+              },
           .cancelled = options_.cancelled};
 }
 
-Evaluate Run::evaluator(const EvalInputs& inputs, const GateOptions& gate, const std::vector<GateSide>& full) {
+Evaluate Run::evaluator(const EvalInputs& inputs, const GateOptions& gate,
+                        const std::vector<GateSide>& full) {
   return [this, &inputs, &gate, &full](std::span<const std::string> full_precision) -> Result<GateReport> {
     TRY(plan(full_precision));
     TRY(stage("candidate"));
-    const auto subject = full_precision.empty() ? std::string("quantized")
-                                                : fmt::format("quantized but {} layers", full_precision.size());
-    const auto sides = TRY(decode_side(subject, drafts_->draft("candidate").string(), inputs, gate, gate_callbacks()));
+    const auto subject = full_precision.empty()
+                             ? std::string("quantized")
+                             : fmt::format("quantized but {} layers", full_precision.size());
+    const auto sides =
+        TRY(decode_side(subject, drafts_->draft("candidate").string(), inputs, gate, gate_callbacks()));
     return quantize::judge(gate, full, sides);
   };
 }
@@ -290,7 +310,8 @@ Result<std::vector<RankedLayer>> Run::ranking() {
     };
     ranked.push_back({.path = facts.path, .bytes = bytes(bench_.loaded().report) - bytes(*served_)});
   }
-  std::ranges::stable_sort(ranked, std::ranges::greater(), [&](const RankedLayer& layer) { return effects_.at(layer.path); });
+  std::ranges::stable_sort(ranked, std::ranges::greater(),
+                           [&](const RankedLayer& layer) { return effects_.at(layer.path); });
   return ranked;
 }
 
@@ -303,12 +324,14 @@ Result<bool> Run::judge() {
   }
   GateOptions gate = gate_options();
   if (budget && budget->wer) gate.max_wer_increase = *budget->wer;
-  const auto full = TRY(decode_side("full precision", source_.string(), gate_inputs_, gate, gate_callbacks()));
+  const auto full =
+      TRY(decode_side("full precision", source_.string(), gate_inputs_, gate, gate_callbacks()));
   const Evaluate evaluate = evaluator(gate_inputs_, gate, full);
   if (budget) return mix(*budget, evaluate);
   GateReport verdict = TRY(evaluate({}));
   if (!verdict.passed) {
-    say(verdict.verdict + " Layers go back to full precision, those with the greatest effect on the output first.");
+    say(verdict.verdict +
+        " Layers go back to full precision, those with the greatest effect on the output first.");
     const BackOffStep all_quantized{.layers = {}, .increase = verdict.increase, .passed = false, .bytes = 0};
     const auto ranked = TRY(ranking());
     verdict = TRY(back_off(std::move(verdict), ranked, evaluate, options_.gate_attempts));
@@ -339,7 +362,8 @@ Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
   TRY(stage("candidate"));
   const auto ranked = TRY(ranking());
   if (budget.ms) TRY(time_layers());
-  ModelCost full{.bytes = bench_.loaded().report.weight_bytes, .ms = times_before_ ? times_before_->total : 0};
+  ModelCost full{.bytes = bench_.loaded().report.weight_bytes,
+                 .ms = times_before_ ? times_before_->total : 0};
   std::vector<BudgetItem> items;
   for (const quant::LayerFacts& facts : bench_.facts()) {
     const auto row = std::ranges::find(ranked, facts.path, &RankedLayer::path);
@@ -353,15 +377,16 @@ Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
   }
   BudgetChoice choice = TRY(choose_layers(items, full, budget, evaluate));
   if (choice.quantized.empty()) {
-    return unexpected(ErrorCode::invalid_argument, "nothing needs to be quantized to meet " + options_.budget, "budget",
-                      "the full-precision model meets it: use that");
+    return unexpected(ErrorCode::invalid_argument, "nothing needs to be quantized to meet " + options_.budget,
+                      "budget", "the full-precision model meets it: use that");
   }
   report_.gate = std::move(choice.gate);
   if (evaluate && !report_.gate) report_.gate = TRY(evaluate(choice.full_precision));
   TRY(plan(choice.full_precision));
   TRY(stage("candidate"));
   report_.notes.push_back(fmt::format("{} layers are quantized and {} are not, to meet the budget {}",
-                                      choice.quantized.size(), choice.full_precision.size(), options_.budget));
+                                      choice.quantized.size(), choice.full_precision.size(),
+                                      options_.budget));
   return !report_.gate || report_.gate->passed;
 }
 

@@ -20,8 +20,8 @@ namespace oasr::quantize {
 
 class Run {
  public:
-  Run(const QuantizeOptions& options, std::filesystem::path source, std::filesystem::path destination, Recipe recipe,
-      std::optional<Destination> drafts, Workbench bench);
+  Run(const QuantizeOptions& options, std::filesystem::path source, std::filesystem::path destination,
+      Recipe recipe, std::optional<Destination> drafts, Workbench bench);
 
   // What the inputs of the layers look like: decoded, or kept from an earlier run.
   Status calibrate();
@@ -41,11 +41,11 @@ class Run {
 
  private:
   Status read_gate();
-  Status stage(const char* name);                  // writes the plan as a draft
-  Result<const calib::Probe*> probe();             // on a few calibration recordings
-  Status measure_effects();                        // of every layer, on what the probe says
+  Status stage(const char* name);       // writes the plan as a draft
+  Result<const calib::Probe*> probe();  // on a few calibration recordings
+  Status measure_effects();             // of every layer, on what the probe says
   Status measure_convolutions(const calib::Probe& ask);
-  Result<std::vector<RankedLayer>> ranking();      // by effect, worst first
+  Result<std::vector<RankedLayer>> ranking();  // by effect, worst first
   Result<bool> settle(GateReport verdict);
   Result<bool> mix(const Budget& budget, const Evaluate& evaluate);
   Evaluate evaluator(const EvalInputs& inputs, const GateOptions& gate, const std::vector<GateSide>& full);
@@ -64,7 +64,7 @@ class Run {
   std::optional<Destination> drafts_;  // nothing: a dry run
   Workbench bench_;
   Report report_;
-  std::vector<std::string> audio_;     // of calibration, paths; the gate's where nothing is calibrated
+  std::vector<std::string> audio_;  // of calibration, paths; the gate's where nothing is calibrated
   EvalInputs gate_inputs_;
   std::vector<std::string> full_precision_;
   quant::QuantizationSpec spec_;

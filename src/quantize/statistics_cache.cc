@@ -21,7 +21,8 @@ std::optional<Calibrated> from_file(calib::KeptStatistics kept) {
       !about->contains(kNotes) || !(*about)[kNotes].is_array()) {
     return std::nullopt;
   }
-  Calibrated calibrated{.statistics = std::move(kept.layers), .seconds = (*about)[kSeconds].get<double>(), .notes = {}};
+  Calibrated calibrated{
+      .statistics = std::move(kept.layers), .seconds = (*about)[kSeconds].get<double>(), .notes = {}};
   for (const auto& note : (*about)[kNotes]) {
     if (note.is_string()) calibrated.notes.push_back(note.get<std::string>());
   }

@@ -19,7 +19,8 @@ quant::QuantizedLayer stored_as(const calib::LayerPlan& layer) {
 std::vector<std::string> schemes_of(const calib::Plan& plan) {
   std::vector<std::string> schemes;
   for (const quant::QuantScheme& scheme : quant::quant_schemes()) {
-    const bool used = std::ranges::any_of(plan.layers, [&](const auto& layer) { return layer.second.scheme == scheme.name; });
+    const bool used = std::ranges::any_of(
+        plan.layers, [&](const auto& layer) { return layer.second.scheme == scheme.name; });
     if (used) schemes.emplace_back(scheme.name);
   }
   return schemes;
@@ -31,9 +32,10 @@ Result<Workbench> Workbench::open(const std::filesystem::path& path, ExecContext
   auto loaded = TRY(load::load_model(path, {}, context));
   Workbench bench(std::move(loaded), context);
   if (!bench.loaded_.quantization.empty()) {
-    return unexpected(ErrorCode::invalid_argument, "the checkpoint is quantized already (" +
-                                                       bench.loaded_.quantization.producer.recipe + ")",
-                      path.string(), "quantize the full-precision checkpoint that it was made from");
+    return unexpected(
+        ErrorCode::invalid_argument,
+        "the checkpoint is quantized already (" + bench.loaded_.quantization.producer.recipe + ")",
+        path.string(), "quantize the full-precision checkpoint that it was made from");
   }
   const models::Architecture* architecture = TRY(models::find_architecture(bench.loaded_.source));
   bench.facts_ = TRY(architecture->layer_facts(bench.loaded_.source));
@@ -74,8 +76,8 @@ Result<quant::QuantizedTensors> Workbench::standalone(const calib::LayerPlan& la
   return planner_->quantize({}, alone);
 }
 
-Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
-                        const WriteProgress& progress) const {
+Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& plan,
+                        quant::QuantizationSpec spec, const WriteProgress& progress) const {
   NativeContent content = load::content_of(loaded_);
   std::vector<TensorSource> plain;
   std::vector<quant::QuantizedTensors> quantized;

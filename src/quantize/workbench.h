@@ -14,9 +14,9 @@ namespace oasr::quantize {
 
 // What is decided before any layer is quantized.
 struct Decisions {
-  quant::QuantRequest request;       // scheme, kinds, ignored layers
+  quant::QuantRequest request;  // scheme, kinds, ignored layers
   calib::PlanOptions plan;
-  std::string recipe;                // for the checkpoint
+  std::string recipe;                          // for the checkpoint
   std::map<std::string, std::string> options;  // provenance, likewise
 };
 
