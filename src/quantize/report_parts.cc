@@ -109,7 +109,8 @@ std::string size_sentence(const Report& report) {
   if (const auto left = full_precision_layers(report); !left.empty()) {
     text += fmt::format(", {} of the same kinds are not", left.size());
   }
-  if (report.bytes_before == 0) return text + ".";
+  // After a dry run nothing is there to be measured.
+  if (report.bytes_before == 0 || report.bytes_after == 0) return text + ".";
   return text + fmt::format("; all weights take {} in place of {}: {}.",
                             mebibytes(report.bytes_after), mebibytes(report.bytes_before),
                             share_text(static_cast<double>(report.bytes_after),
@@ -117,6 +118,7 @@ std::string size_sentence(const Report& report) {
 }
 
 std::string input_sentence(const Report& report) {
+  if (report.bytes_after == 0) return "nothing was written: who quantizes which input is not known.";
   return fmt::format(
       "{} {} written as int8 by the norm or the product before, {} quantized in a pass of {} own.",
       counted(report.fused_inputs, "input"), report.fused_inputs == 1 ? "is" : "are",
