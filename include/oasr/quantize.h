@@ -30,7 +30,6 @@ struct QuantizeOptions {
   double max_wer_increase = 0.1;   // points
   std::string gate_normalizer = "basic";
   std::string gate_decode;         // decoding mode of CTC models; empty: the model's own
-  int gate_chunk_size = 16;        // of the streaming gate, encoder frames; models that can stream
   int gate_attempts = 12;          // gates that backing off may cost
 
   std::string budget;     // "wer=0.05,bytes=60M,ms=40": a mix of precisions; empty: all that is selected

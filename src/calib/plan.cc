@@ -70,10 +70,6 @@ std::vector<std::string> quantized_consumers(const quant::SmoothGroup& group, co
 
 }  // namespace
 
-quant::MethodOptions trial_methods(Isa isa) {
-  return {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native), .isa = isa};
-}
-
 std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, ExecContext context) {
   context.observer = nullptr;
   method.reserve(context);
@@ -146,13 +142,13 @@ Result<bool> Planner::static_input_is_good(const std::string& path, const Plan& 
   });
   if (!options_.smooth || group == layout_.groups.end()) {
     const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
-    const double fixed = TRY(error_of({path}, none, true));
-    const double token = TRY(error_of({path}, none, false));
+    const double fixed = TRY(error_of({path}, none, plan, true));
+    const double token = TRY(error_of({path}, none, plan, false));
     return fixed <= kStaticTolerance * token;
   }
   const auto consumers = quantized_consumers(*group, plan);
-  const GroupPlan* fixed = TRY(plan_group(*group, consumers, true));
-  const GroupPlan* token = TRY(plan_group(*group, consumers, false));
+  const GroupPlan* fixed = TRY(plan_group(*group, consumers, plan, true));
+  const GroupPlan* token = TRY(plan_group(*group, consumers, plan, false));
   return fixed->error_after <= kStaticTolerance * token->error_after;
 }
 
@@ -167,7 +163,7 @@ Status Planner::smooth_groups(Plan& plan) {
     const bool fixed = std::ranges::any_of(consumers, [&](const std::string& path) {
       return has_chain(path) && !is_dynamic(plan.layers.at(path).scheme);
     });
-    const GroupPlan* planned = TRY(plan_group(group, consumers, fixed));
+    const GroupPlan* planned = TRY(plan_group(group, consumers, plan, fixed));
     absorb(*planned, plan);
   }
   return {};
@@ -207,16 +203,18 @@ SmoothingInput Planner::magnitudes(const quant::SmoothGroup& group,
 }
 
 Result<const GroupPlan*> Planner::plan_group(const quant::SmoothGroup& group,
-                                             const std::vector<std::string>& consumers, bool fixed) {
+                                             const std::vector<std::string>& consumers, const Plan& plan,
+                                             bool fixed) {
   const std::string key = key_of(consumers) + (fixed ? "static" : "token");
   const auto known = known_.find(key);
   if (known != known_.end()) return &known->second;
-  auto best = TRY(best_smoothing(group, consumers, fixed));
+  auto best = TRY(best_smoothing(group, consumers, plan, fixed));
   return &known_.emplace(key, std::move(best)).first->second;
 }
 
 Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
-                                          const std::vector<std::string>& consumers, bool fixed) const {
+                                          const std::vector<std::string>& consumers, const Plan& plan,
+                                          bool fixed) const {
   if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
   const SmoothingInput input = magnitudes(group, consumers);
   std::vector<double> alphas;
@@ -225,11 +223,11 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
   GroupPlan best;
   best.group = group;
   best.smoothing.exponents.assign(input.input.size(), 0);
-  best.error_before = best.error_after = TRY(error_of(consumers, best.smoothing.exponents, fixed));
+  best.error_before = best.error_after = TRY(error_of(consumers, best.smoothing.exponents, plan, fixed));
   for (const double alpha : alphas) {
     Smoothing smoothing = smooth(input, alpha);
     if (smoothing.identity()) continue;
-    const double error = TRY(error_of(consumers, smoothing.exponents, fixed));
+    const double error = TRY(error_of(consumers, smoothing.exponents, plan, fixed));
     if (error >= best.error_after) continue;
     best.smoothing = std::move(smoothing);
     best.error_after = error;
@@ -240,25 +238,21 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
 // Of the products' outputs on sampled rows, with the smoothing applied as the input is quantized: the bits of
 // a fold, since powers of two round nothing.
 Result<double> Planner::error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
-                                 bool fixed) const {
+                                 const Plan& plan, bool fixed) const {
   double error = 0, power = 0;
   for (const std::string& path : consumers) {
     const layers::Linear* linear = layers_.find_linear(path);
     CHECK(linear != nullptr, "groups are of products");
     const InputStatistics& statistics = statistics_.find(path)->second;
-    LayerPlan layer;
-    layer.facts.path = path;
-    layer.scheme = "int8_w8a8";
+    LayerPlan layer = plan.layers.at(path);
     layer.exponents = exponents;
-    layer.runtime = true;
     if (fixed && has_chain(path)) {
-      layer.scheme = "int8_w8a8_static";
+      const auto scheme = TRY(quant::find_scheme(layer.scheme));
+      const auto with_scale = TRY(quant::static_variant(*scheme));
+      layer.scheme = with_scale->name;
       layer.input_scale = scale_of(static_amax(path, exponents, *options_.static_inputs));
     }
-    const auto tensors = TRY(quantize({}, layer));
-    const auto method = TRY(quant::quant_method(layer.scheme)
-                                .from_slots(tensors.view(), weights_.bias(path), linear->spec().activation,
-                                            trial_methods(context_.isa)));
+    const auto method = TRY(trial(layer, weights_.bias(path), linear->spec().activation));
     const ConstMatrix x = statistics.sample();
     const auto exact = outputs_of(linear->method(), x, context_), rounded = outputs_of(*method, x, context_);
     for (std::size_t i = 0; i < exact.size(); ++i) {
@@ -268,6 +262,21 @@ Result<double> Planner::error_of(const std::vector<std::string>& consumers, cons
     }
   }
   return power > 0 ? error / power : 0.0;
+}
+
+Result<quant::QuantizedTensors> Planner::standalone(const LayerPlan& layer) const {
+  LayerPlan alone = layer;
+  alone.runtime = true;
+  return quantize({}, alone);
+}
+
+Result<quant::LinearMethodPtr> Planner::trial(const LayerPlan& layer, std::vector<float> bias,
+                                              kernels::Activation activation) const {
+  const auto tensors = TRY(standalone(layer));
+  return quant::quant_method(layer.scheme)
+      .from_slots(tensors.view(), std::move(bias), activation,
+                  {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native),
+                   .isa = context_.isa});
 }
 
 Folds Planner::folds_of(const GroupPlan& group) const {
@@ -351,12 +360,7 @@ Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const
       found == statistics_.end() || found->second.rows() == 0) {
     return std::vector<float>();
   }
-  LayerPlan alone = layer;
-  alone.runtime = true;
-  const auto tensors = TRY(quantize({}, alone));
-  const auto rounded =
-      TRY(quant::quant_method(layer.scheme)
-              .from_slots(tensors.view(), {}, kernels::Activation::none, trial_methods(context_.isa)));
+  const auto rounded = TRY(trial(layer, {}, kernels::Activation::none));
   const Scaling none;
   const quant::WeightSource weight = weights_.source(path, none);
   const auto packed = std::make_shared<const kernels::PackedWeight>(

@@ -60,8 +60,6 @@ struct Plan {
   std::vector<std::string> notes;  // what calibration did not reach
 };
 
-// How trials of quantized layers are made: on the kernels that serve them.
-quant::MethodOptions trial_methods(Isa isa);
 // What a method makes of rows [M, K]: [M, N]. The context is a copy: nothing watches a trial.
 std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, ExecContext context);
 
@@ -85,6 +83,13 @@ class Planner {
   // where the options do not ask for it, for a layer without a bias, and for convolutions.
   Result<std::vector<float>> corrected_bias(const LayerPlan& layer) const;
 
+  // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those of
+  // the folded model, since powers of two round nothing.
+  Result<quant::QuantizedTensors> standalone(const LayerPlan& layer) const;
+  // A product made of that, with the bias and the activation that are given.
+  Result<quant::LinearMethodPtr> trial(const LayerPlan& layer, std::vector<float> bias,
+                                       kernels::Activation activation) const;
+
   // The tensors of a quantized layer, as they are stored and served, without its bias; its rows take the fold
   // that `folds` has for them.
   Result<quant::QuantizedTensors> quantize(const Folds& folds, const LayerPlan& layer) const;
@@ -95,12 +100,12 @@ class Planner {
   Status smooth_groups(Plan& plan);
   // As `consumers` are quantized: with static inputs where they have a chain, or all with a scale a token.
   Result<const GroupPlan*> plan_group(const quant::SmoothGroup& group,
-                                      const std::vector<std::string>& consumers, bool fixed);
+                                      const std::vector<std::string>& consumers, const Plan& plan, bool fixed);
   Result<GroupPlan> best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
-                                   bool fixed) const;
+                                   const Plan& plan, bool fixed) const;
   SmoothingInput magnitudes(const quant::SmoothGroup& group, const std::vector<std::string>& consumers) const;
   Result<double> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
-                          bool fixed) const;
+                          const Plan& plan, bool fixed) const;
   float static_amax(const std::string& path, const std::vector<int>& exponents,
                     const Observer& observer) const;
   bool reached(const std::string& path) const;

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "quant/methods/registry.h"
 
 namespace oasr::quantize {
 namespace {
@@ -14,10 +13,7 @@ namespace {
 // A product as it is served, but for the fold of its input.
 Result<quant::LinearMethodPtr> standalone_method(const Workbench& bench, const calib::LayerPlan& layer,
                                                  const layers::Linear& linear) {
-  const auto tensors = TRY(bench.standalone(layer));
-  return quant::quant_method(layer.scheme)
-      .from_slots(tensors.view(), bench.weights().bias(linear.path()), linear.spec().activation,
-                  calib::trial_methods(bench.context().isa));
+  return bench.planner().trial(layer, bench.weights().bias(linear.path()), linear.spec().activation);
 }
 
 std::vector<float> outputs(const Workbench& bench, const quant::LinearMethod& method, ConstMatrix x) {

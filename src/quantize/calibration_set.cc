@@ -8,22 +8,13 @@
 
 #include "api/digest.h"
 #include "audio/audio_source.h"
+#include "eval/lines.h"
 #include "oasr/eval.h"
 
 namespace oasr::quantize {
 namespace {
 
 namespace fs = std::filesystem;
-
-// "'a', 'b' and 3 more"
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  const std::vector<std::string> shown(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
-}
 
 // One recording under two names would weigh twice, and make a calibration look larger than it is.
 Status check_files(const std::vector<EvalInput>& rows) {
@@ -54,7 +45,7 @@ Status check_rates(const std::vector<CalibrationSet::Entry>& entries, int sample
   if (others.empty()) return {};
   return unexpected(ErrorCode::bad_audio,
                     fmt::format("{} of {} recordings are not at the model's {} Hz: {}", others.size(),
-                                entries.size(), sample_rate, some_of(others)),
+                                entries.size(), sample_rate, eval::some_of(others)),
                     {}, "resample them first: calibration does not, since that is another front end");
 }
 

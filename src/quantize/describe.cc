@@ -4,20 +4,16 @@
 #include <array>
 #include <cmath>
 
+#include "base/enum_table.h"
 #include "calib/observers.h"
 
 namespace oasr::quantize {
 namespace {
 
-std::string_view fold_name(quant::Fold fold) {
-  constexpr std::array kNames = {
-      std::pair(quant::Fold::norm_affine, "norm_affine"), std::pair(quant::Fold::v_to_o, "v_to_o"),
-      std::pair(quant::Fold::producer_rows, "producer_rows"), std::pair(quant::Fold::runtime, "runtime")};
-  for (const auto& [value, name] : kNames) {
-    if (value == fold) return name;
-  }
-  return "runtime";
-}
+constexpr std::array kFolds = {EnumName<quant::Fold>{quant::Fold::norm_affine, "norm_affine"},
+                               EnumName<quant::Fold>{quant::Fold::v_to_o, "v_to_o"},
+                               EnumName<quant::Fold>{quant::Fold::producer_rows, "producer_rows"},
+                               EnumName<quant::Fold>{quant::Fold::runtime, "runtime"}};
 
 void describe_input(const calib::InputStatistics& seen, const calib::LayerPlan* plan, LayerEntry& entry) {
   entry.rows = seen.rows();
@@ -46,7 +42,7 @@ void describe_input(const calib::InputStatistics& seen, const calib::LayerPlan* 
 
 SmoothingReport describe_smoothing(const calib::GroupPlan& group) {
   SmoothingReport report;
-  report.fold = fold_name(group.group.fold);
+  report.fold = enum_name<quant::Fold>(kFolds, group.group.fold);
   report.producer = group.group.producer;
   const calib::Smoothing& smoothing = group.smoothing;
   report.alpha = smoothing.alpha;
@@ -62,7 +58,7 @@ SmoothingReport describe_smoothing(const calib::GroupPlan& group) {
 }
 
 Status describe_weight(const Workbench& bench, const calib::LayerPlan& layer, LayerEntry& entry) {
-  const auto tensors = TRY(bench.standalone(layer));
+  const auto tensors = TRY(bench.planner().standalone(layer));
   const auto slots = tensors.view();
   const StoredTensor& scale = slots.at("weight_scale");
   std::vector<float> scales(static_cast<std::size_t>(scale.shape.elements()));
@@ -79,8 +75,6 @@ std::int64_t float_bytes(const layers::LayerList& layers, const std::string& pat
   return 0;  // tied to an embedding
 }
 
-std::string_view kind_name(quant::QuantKind kind) { return enum_name(quant::quant_kind_names(), kind); }
-
 }  // namespace
 
 Result<std::vector<LayerEntry>> describe_layers(const Workbench& bench, const calib::Plan& plan,
@@ -91,7 +85,7 @@ Result<std::vector<LayerEntry>> describe_layers(const Workbench& bench, const ca
   for (const quant::LayerFacts& facts : bench.facts()) {
     LayerEntry entry;
     entry.path = facts.path;
-    entry.kind = kind_name(facts.kind);
+    entry.kind = enum_name(quant::quant_kind_names(), facts.kind);
     entry.in_features = facts.in_features;
     entry.out_features = facts.out_features;
     entry.bytes_before = entry.bytes_after = float_bytes(layers, facts.path, bench.context().isa);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "audio/audio_source.h"
 #include "base/fs.h"
@@ -20,17 +19,11 @@ constexpr double kProbedSeconds = 0.5;      // at least
 constexpr double kFoldedDifference = 1e-4;  // of a log-probability: stated in docs/quantization.md
 
 // A few of the recordings, evenly strided.
-std::vector<std::string> some_of(const std::vector<std::string>& all, std::size_t count) {
+std::vector<std::string> evenly_strided(const std::vector<std::string>& all, std::size_t count) {
   std::vector<std::string> some;
   const std::size_t taken = std::min(count, all.size());
   for (std::size_t i = 0; i < taken; ++i) some.push_back(all[i * all.size() / taken]);
   return some;
-}
-
-Status write_file(const std::filesystem::path& path, std::string_view text) {
-  auto file = TRY(AtomicFile::create(path));
-  TRY(file.write(text));
-  return file.commit();
 }
 
 calib::PlanOptions plan_options(const Recipe& recipe, std::function<bool()> cancelled) {
@@ -165,12 +158,17 @@ Status Run::plan(std::span<const std::string> full_precision) {
   return cancelled();
 }
 
-Status Run::stage(const char* name) {
-  const auto folder = drafts_->draft(name);
+std::filesystem::path Run::candidate() const { return drafts_->draft("candidate"); }
+
+Status Run::write_candidate() {
   std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  TRY(bench_.write(folder, plan_, spec_, writing()));
-  served_ = TRY(load::load_model(folder, {}, bench_.context())).report;
+  std::filesystem::remove_all(candidate(), ignored);
+  return bench_.write(candidate(), plan_, spec_, writing());
+}
+
+Status Run::stage() {
+  TRY(write_candidate());
+  served_ = TRY(load::load_model(candidate(), {}, bench_.context())).report;
   return {};
 }
 
@@ -217,7 +215,7 @@ Status Run::prove() {
                             .greatest_difference = difference};
   if (difference <= kFoldedDifference) return {};
   for (const calib::GroupPlan& group : plan_.groups) {
-    const auto folds = bench_.folds_of(group);
+    const auto folds = bench_.planner().folds_of(group);
     if (folds.empty()) continue;
     const double alone = TRY(difference_with(folds));
     if (alone <= kFoldedDifference) continue;
@@ -257,16 +255,15 @@ GateCallbacks Run::gate_callbacks() const {
           .cancelled = options_.cancelled};
 }
 
-Evaluate Run::evaluator(const EvalInputs& inputs, const GateOptions& gate,
-                        const std::vector<GateSide>& full) {
-  return [this, &inputs, &gate, &full](std::span<const std::string> full_precision) -> Result<GateReport> {
+Evaluate Run::evaluator(const GateOptions& gate, const std::vector<GateSide>& full) {
+  return [this, &gate, &full](std::span<const std::string> full_precision) -> Result<GateReport> {
     TRY(plan(full_precision));
-    TRY(stage("candidate"));
+    TRY(stage());
     const auto subject = full_precision.empty()
                              ? std::string("quantized")
                              : fmt::format("quantized but {} layers", full_precision.size());
     const auto sides =
-        TRY(decode_side(subject, drafts_->draft("candidate").string(), inputs, gate, gate_callbacks()));
+        TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
     return quantize::judge(gate, full, sides);
   };
 }
@@ -319,14 +316,14 @@ Result<bool> Run::judge() {
   std::optional<Budget> budget;
   if (!options_.budget.empty()) budget = TRY(parse_budget(options_.budget));
   if (options_.gate_manifest.empty()) {
-    if (!budget) return TRY(stage("candidate")), true;
+    if (!budget) return TRY(stage()), true;
     return mix(*budget, {});
   }
   GateOptions gate = gate_options();
   if (budget && budget->wer) gate.max_wer_increase = *budget->wer;
   const auto full =
       TRY(decode_side("full precision", source_.string(), gate_inputs_, gate, gate_callbacks()));
-  const Evaluate evaluate = evaluator(gate_inputs_, gate, full);
+  const Evaluate evaluate = evaluator(gate, full);
   if (budget) return mix(*budget, evaluate);
   GateReport verdict = TRY(evaluate({}));
   if (!verdict.passed) {
@@ -352,14 +349,14 @@ Result<bool> Run::settle(GateReport verdict) {
   report_.gate = std::move(verdict);
   if (kept != full_precision_) {
     TRY(plan(kept));
-    TRY(stage("candidate"));
+    TRY(stage());
   }
   return report_.gate->passed;
 }
 
 // Layers of both precisions, as a budget wants it; judged, if recordings are given.
 Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
-  TRY(stage("candidate"));
+  TRY(stage());
   const auto ranked = TRY(ranking());
   if (budget.ms) TRY(time_layers());
   ModelCost full{.bytes = bench_.loaded().report.weight_bytes,
@@ -383,7 +380,7 @@ Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
   report_.gate = std::move(choice.gate);
   if (evaluate && !report_.gate) report_.gate = TRY(evaluate(choice.full_precision));
   TRY(plan(choice.full_precision));
-  TRY(stage("candidate"));
+  TRY(stage());
   report_.notes.push_back(fmt::format("{} layers are quantized and {} are not, to meet the budget {}",
                                       choice.quantized.size(), choice.full_precision.size(),
                                       options_.budget));
@@ -398,11 +395,11 @@ Status Run::write() {
     options["gate.limit"] = fmt::format("{}", report_.gate->limit);
     options["gate.increase"] = fmt::format("{:.4f}", report_.gate->increase);
     options["gate.utterances"] = std::to_string(report_.gate->utterances);
+    TRY(write_candidate());
   }
-  const auto folder = drafts_->draft("final");
-  TRY(bench_.write(folder, plan_, spec_, writing()));
-  TRY(write_file(folder / kReportJson, dump_json(to_json(report_), 2) + "\n"));
-  TRY(write_file(folder / kReportHtml, to_html(report_)));
+  const auto folder = candidate();
+  TRY(write_text_file(folder / kReportJson, dump_json(to_json(report_), 2) + "\n"));
+  TRY(write_text_file(folder / kReportHtml, to_html(report_)));
   TRY(cancelled());
   return drafts_->commit(folder);
 }
@@ -412,10 +409,10 @@ Status Run::time_layers() {
   engine.model = source_.string();
   engine.threads = options_.threads;
   engine.download = false;
-  const auto recordings = some_of(audio_, kProbed);
+  const auto recordings = evenly_strided(audio_, kProbed);
   const TranscribeOptions decode = gate_options().decode;
   times_before_ = TRY(measure_times(engine, recordings, decode, options_.cancelled));
-  engine.model = drafts_->draft("candidate").string();
+  engine.model = candidate().string();
   times_after_ = TRY(measure_times(engine, recordings, decode, options_.cancelled));
   return {};
 }
@@ -432,7 +429,7 @@ Status Run::describe() {
   std::map<std::string, ErrorReport> cumulative;
   if (options_.analyze && drafts_) {
     const calib::Probe* ask = TRY(probe());
-    cumulative = TRY(cumulative_errors(bench_, plan_, *ask, drafts_->draft("candidate")));
+    cumulative = TRY(cumulative_errors(bench_, plan_, *ask, candidate()));
   }
   if (drafts_ && !audio_.empty() && !times_before_) TRY(time_layers());
   const auto in = [](const auto& map, const std::string& path) {

@@ -41,14 +41,16 @@ class Run {
 
  private:
   Status read_gate();
-  Status stage(const char* name);       // writes the plan as a draft
+  std::filesystem::path candidate() const;  // the draft that becomes the destination
+  Status write_candidate();                 // the plan
+  Status stage();                           // writes it and loads it as a user would
   Result<const calib::Probe*> probe();  // on a few calibration recordings
   Status measure_effects();             // of every layer, on what the probe says
   Status measure_convolutions(const calib::Probe& ask);
   Result<std::vector<RankedLayer>> ranking();  // by effect, worst first
   Result<bool> settle(GateReport verdict);
   Result<bool> mix(const Budget& budget, const Evaluate& evaluate);
-  Evaluate evaluator(const EvalInputs& inputs, const GateOptions& gate, const std::vector<GateSide>& full);
+  Evaluate evaluator(const GateOptions& gate, const std::vector<GateSide>& full);
   Status time_layers();
   GateOptions gate_options() const;
   GateCallbacks gate_callbacks() const;

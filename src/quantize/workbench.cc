@@ -70,12 +70,6 @@ Result<calib::Plan> Workbench::plan(const quant::QuantizationSpec& spec) {
   return planner_->make(facts_, spec);
 }
 
-Result<quant::QuantizedTensors> Workbench::standalone(const calib::LayerPlan& layer) const {
-  calib::LayerPlan alone = layer;
-  alone.runtime = true;
-  return planner_->quantize({}, alone);
-}
-
 Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& plan,
                         quant::QuantizationSpec spec, const WriteProgress& progress) const {
   NativeContent content = load::content_of(loaded_);

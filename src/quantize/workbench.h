@@ -40,12 +40,8 @@ class Workbench {
   Result<quant::QuantizationSpec> select(std::span<const std::string> full_precision) const;
   Result<calib::Plan> plan(const quant::QuantizationSpec& spec);
 
-  // What one group of a plan folds.
-  calib::Folds folds_of(const calib::GroupPlan& group) const { return planner_->folds_of(group); }
-
-  // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those
-  // of the folded model, since powers of two round nothing.
-  Result<quant::QuantizedTensors> standalone(const calib::LayerPlan& layer) const;
+  // Of what was calibrated; there after the first plan().
+  const calib::Planner& planner() const { return *planner_; }
 
   // Writes the plan as a quantized checkpoint; its spec gets the plan's schemes and the provenance.
   Status write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
