@@ -111,7 +111,7 @@ void write_row(const Int4Groups& in, std::int64_t n, std::span<const Int4Group> 
   for (std::size_t g = 0; g < row.size(); ++g) {
     const int scale = row[g].nearest_scale(channel_scale);
     const std::size_t i = at(n) * row.size() + g;
-    out.group_scale[i] = static_cast<std::int8_t>(scale);
+    out.group_scale[i] = static_cast<std::uint8_t>(scale);
     out.scaled_zero[i] = static_cast<std::int16_t>(row[g].zero * scale);
     const double step = scale * static_cast<double>(channel_scale);
     const std::size_t first = at(n * in.k) + g * kGroup;

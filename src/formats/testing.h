@@ -21,7 +21,7 @@ inline W4Weight random_weight(W4Form form, ZeroDomain domain, std::int64_t n, st
   for (auto& code : weight.codes) code = static_cast<std::uint8_t>(draw(0, kMostCode));
   for (std::size_t i = 0; i < weight.group_scale.size(); ++i) {
     const int scale = draw(1, 16);
-    weight.group_scale[i] = static_cast<std::int8_t>(scale);
+    weight.group_scale[i] = static_cast<std::uint8_t>(scale);
     // 0 · scale - zero >= -128 and 15 · scale - zero <= 127, so that all codes may occur.
     const int least = std::max(0, 15 * scale - 127), most = std::min(128, 15 * scale);
     const int zero = domain == ZeroDomain::pre_scaled

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "formats/group_rule.h"
@@ -15,7 +14,6 @@ namespace oasr::formats {
 namespace {
 
 constexpr int kLeastPercent = 50;  // of the range, in a search
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A scale is positive: that of a row of zeros is the least float16.
 float float16_scale(double scale) { return std::max(to_float(to_half(static_cast<float>(scale))), 0x1p-24f); }
@@ -56,13 +54,13 @@ Range range_of(std::span<const double> values) {
   return {*low, *high};
 }
 
-// Infinite if a code stands for no int8.
+// Values within the bound become int8 also with the parameters of a part of their range. A code that is not
+// cut moves its value by scale / 2, at most 8; one that is cut moves it into the range. Of 119 that is 127.
+// Of 120 it is 128 only where a tie at scale 16 goes up, which needs a scaled zero of 96 or less; but at
+// scale 16 the ends are 232.5 apart, and the scaled zero is at least 112.
 double encode_group(const GroupRule& rule, const GroupParameters& group, const Values& values) {
-  const double loss = values.encode([&](double value) { return group_code(rule, group, value); },
-                                    [&](double code) { return group.value(code); });
-  const auto [least, most] = std::minmax_element(values.codes.begin(), values.codes.end());
-  const ByteLimits limits;
-  return group.value(*least) < limits.least || group.value(*most) > limits.most ? kInfinity : loss;
+  return values.encode([&](double value) { return group_code(rule, group, value); },
+                       [&](double code) { return group.value(code); });
 }
 
 // w = scale · (code - zero)
@@ -98,8 +96,7 @@ auto best_share(bool search, Make make, Loss loss) {
     least = found;
     best = parameters;
   }
-  least = loss(best);  // writes the best codes
-  CHECK(least < kInfinity, "a group does not fit into int8");
+  loss(best);  // writes its codes
   return best;
 }
 
@@ -129,7 +126,7 @@ bool encode_groups(W4Weight& weight, std::int64_t n, std::vector<double>& row,
         },
         [&](const GroupParameters& group) { return encode_group(rule, group, values); });
     const auto i = static_cast<std::size_t>(n * weight.groups() + g);
-    weight.group_scale[i] = static_cast<std::int8_t>(best.scale);
+    weight.group_scale[i] = static_cast<std::uint8_t>(best.scale);
     weight.scaled_zero[i] = static_cast<std::int16_t>(best.scaled_zero);
   }
   return true;
@@ -178,6 +175,7 @@ Result<W4Weight> encode(std::int64_t n, std::int64_t k, const RowSource& rows, c
                         "leave the layer in int8 or at full precision");
     }
   }
+  CHECK(check(weight).has_value(), "the encoder broke a rule");
   return weight;
 }
 

@@ -203,6 +203,31 @@ TEST(Int4Groups, OfOtherScalesAreRefusedOrRequantizedWithTheErrorReported) {
   }
 }
 
+// Whatever integer the greatest scale of a row is, the others next to it and the codes as they were: that is
+// no better.
+TEST(Int4Groups, AreRequantizedToTheBestChannelScale) {
+  Groups groups(true);
+  std::mt19937 random(8);
+  for (float& scale : groups.scale) scale *= 1 + static_cast<float>(random() % 1000) * 1e-3f;
+  const ImportedW4 imported = from_int4_groups(groups.view(), Inexact::requantized).value();
+  const std::vector<float> found = decoded(imported.weight);
+  for (std::size_t n = 0; n < kN; ++n) {
+    double loss = 0;
+    for (std::size_t i = n * kK; i < (n + 1) * kK; ++i) loss += std::pow(groups.number(i) - found[i], 2);
+    const std::span<const float> scales = std::span(groups.scale).subspan(n * kK / kGroup, kK / kGroup);
+    for (int integer = 1; integer <= 15; ++integer) {  // -8 · 15 and 7 · 15 are int8
+      const float greatest = *std::max_element(scales.begin(), scales.end());
+      const double channel = to_float(to_half(greatest / static_cast<float>(integer)));
+      double kept = 0;
+      for (std::size_t i = n * kK; i < (n + 1) * kK; ++i) {
+        const double step = std::max(1.0, std::nearbyint(groups.scale[i / kGroup] / channel)) * channel;
+        kept += std::pow(groups.number(i) - step * groups.q[i], 2);
+      }
+      EXPECT_LE(loss, kept) << n << " " << integer;
+    }
+  }
+}
+
 TEST(Int4Groups, RefuseWhatIsNoneOfTheirNumbers) {
   using Change = void (*)(Groups&);
   struct Case {

@@ -24,7 +24,7 @@ void pack_groups(const W4Weight& weight, PackedW4& out) {
     for (std::int64_t g = 0; g < weight.groups(); ++g) {
       const std::size_t from = at(n * weight.groups() + g);
       const std::size_t to = at(g * weight.n + scale_place(ScaleOrder::quads, n));
-      out.s2_scales[to] = weight.group_scale[from];
+      out.s2_scales[to] = static_cast<std::int8_t>(weight.group_scale[from]);
       out.s2_zeros[to] = static_cast<std::int8_t>(zero_byte(weight.scaled_zero[from]));
     }
   }
@@ -38,7 +38,7 @@ void unpack_groups(const PackedW4View& packed, ScaleOrder order, W4Weight& out) 
       const unsigned code = out.codes[at(n * out.k + g * kGroup)];
       const auto scale = static_cast<std::uint8_t>(packed.s2_scales[from]);
       const int value = byte_value(code, scale, static_cast<std::uint8_t>(packed.s2_zeros[from]));
-      out.group_scale[to] = packed.s2_scales[from];
+      out.group_scale[to] = scale;
       out.scaled_zero[to] = static_cast<std::int16_t>(static_cast<int>(code * scale) - value);
     }
   }

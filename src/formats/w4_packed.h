@@ -52,7 +52,7 @@ constexpr std::int64_t scale_place(ScaleOrder order, std::int64_t n) {
 constexpr std::uint8_t zero_byte(int scaled_zero) {
   return static_cast<std::uint8_t>(-static_cast<unsigned>(scaled_zero));
 }
-constexpr std::int8_t byte_value(unsigned code, unsigned scale, std::uint8_t zero) {
+constexpr int byte_value(unsigned code, unsigned scale, std::uint8_t zero) {
   return static_cast<std::int8_t>(static_cast<std::uint8_t>(code * scale + zero));
 }
 

@@ -291,7 +291,7 @@ TEST(Unpack, VerifiesWhatTheCallerSays) {
   EXPECT_THAT(fails(view, kPost), HasSubstr("tiles of 32 by 32"));
   PackedW4 negative = out;
   negative.s2_scales[static_cast<std::size_t>(scale_place(ScaleOrder::quads, 5))] = -3;
-  EXPECT_THAT(fails(negative.view(), kPost), HasSubstr("channel 5, group 0: rule group_scale: -3"));
+  EXPECT_THAT(fails(negative.view(), kPost), HasSubstr("channel 5, group 0: rule group_scale: 253"));
   PackedW4 channels = packed(random_weight(kChannel, kPost, 32, 32));
   EXPECT_THAT(fails(channels.view(), kPre), HasSubstr("rule channel_zero"));
 }

@@ -9,12 +9,18 @@
 namespace oasr::formats {
 namespace {
 
-// An integer is one up to this, and up to the rounding of what it was divided out of: numerator and
-// denominator were both rounded to float16, 2⁻¹¹ of the quotient each.
-constexpr double kResidue = 1e-3, kRounding = 0x1p-10;
+constexpr double kResidue = 1e-3;
 constexpr int kSigned = 8;  // what codes that count from -8 are moved by
 
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Whether a quotient is an integer, up to kResidue and up to the rounding of what it was made of: numerators
+// of a size of `rounded` in all, and the denominator, were rounded to float16, 2⁻¹¹ each. Codes and values
+// are below 256.
+bool is_integer(double quotient, double rounded) {
+  return std::fabs(quotient - std::nearbyint(quotient)) <= kResidue + 0x1p-10 * rounded &&
+         std::fabs(quotient) < 256;
+}
 
 std::string place(std::int64_t n, std::int64_t k) { return fmt::format("channel {}, column {}", n, k); }
 
@@ -77,9 +83,7 @@ Status recover_groups(const FakeQuantWeight& fake, W4Weight& out) {
   const bool pre_scaled = fake.domain == ZeroDomain::pre_scaled;
   const int move_zeros = pre_scaled && any_negative(zero) ? kSigned : 0;
   for (std::size_t i = 0; i < zero.size(); ++i) {
-    const auto where = [&] {
-      return fmt::format("channel {}, group {}", at(i) / at(groups), at(i) % at(groups));
-    };
+    const auto where = [&] { return fmt::format("channel {}, group {}", i / at(groups), i % at(groups)); };
     if (scale[i] < 1 || scale[i] > 127) {
       return unexpected(ErrorCode::bad_checkpoint,
                         fmt::format("the group scale {} is outside 1..127", scale[i]), where());
@@ -90,13 +94,11 @@ Status recover_groups(const FakeQuantWeight& fake, W4Weight& out) {
   for (std::int64_t n = 0; n < out.n; ++n) {
     for (std::int64_t k = 0; k < out.k; ++k) {
       const double quotient = fake.weight[at(n * out.k + k)] / static_cast<double>(out.channel_scale[at(n)]);
-      const double value = std::nearbyint(quotient);
-      if (!(std::fabs(quotient - value) <= kResidue + kRounding * std::fabs(quotient)) ||
-          std::fabs(value) > 255) {
+      if (!is_integer(quotient, std::fabs(quotient))) {
         return not_integer("value", quotient, place(n, k));
       }
       const std::size_t g = at(n * groups + k / kGroup);
-      const int product = static_cast<int>(value) + zero[g];
+      const int product = static_cast<int>(std::nearbyint(quotient)) + zero[g];
       if (product % scale[g] != 0) {
         return not_integer("code", static_cast<double>(product) / scale[g], place(n, k));
       }
@@ -105,7 +107,7 @@ Status recover_groups(const FakeQuantWeight& fake, W4Weight& out) {
   }
   const int move_codes = !pre_scaled && any_negative(codes) ? kSigned : 0;
   for (std::size_t i = 0; i < zero.size(); ++i) {
-    out.group_scale[i] = static_cast<std::int8_t>(scale[i]);
+    out.group_scale[i] = static_cast<std::uint8_t>(scale[i]);
     out.scaled_zero[i] = static_cast<std::int16_t>(
         std::clamp(zero[i] + move_codes * scale[i], -32768, 32767));  // check() refuses what is cut here
   }
@@ -124,14 +126,12 @@ Status recover_channels(const FakeQuantWeight& fake, W4Weight& out) {
   for (std::int64_t n = 0; n < out.n; ++n) {
     const double scale = out.channel_scale[at(n)];
     const double zero = pre_scaled ? zero_codes[at(n)] : fake.zero[at(n)] / scale;
-    const double rounded = pre_scaled ? 0 : std::fabs(zero);
     for (std::int64_t k = 0; k < out.k; ++k) {
-      const double quotient = fake.weight[at(n * out.k + k)] / scale, code = std::nearbyint(quotient + zero);
-      if (!(std::fabs(quotient + zero - code) <= kResidue + kRounding * (std::fabs(quotient) + rounded)) ||
-          std::fabs(code) > 255) {
+      const double quotient = fake.weight[at(n * out.k + k)] / scale;
+      if (!is_integer(quotient + zero, std::fabs(quotient) + (pre_scaled ? 0 : std::fabs(zero)))) {
         return not_integer("code", quotient + zero, place(n, k));
       }
-      codes.push_back(static_cast<int>(code));
+      codes.push_back(static_cast<int>(std::nearbyint(quotient + zero)));
     }
   }
   const int move = !pre_scaled && any_negative(codes) ? kSigned : 0;

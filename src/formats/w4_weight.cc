@@ -94,7 +94,8 @@ Status check_group(const W4Weight& w, std::int64_t n, std::int64_t g, CodeSet se
   if (set == CodeSet::all) codes = {0, kMostCode};
   const int scale = w.group_scale[static_cast<std::size_t>(n * w.groups() + g)];
   const int zero = w.scaled_zero[static_cast<std::size_t>(n * w.groups() + g)];
-  if (scale < 1) return broken(W4Rule::group_scale, where(), fmt::format("{} is outside 1..127", scale));
+  if (scale < 1 || scale > 127)
+    return broken(W4Rule::group_scale, where(), fmt::format("{} is outside 1..127", scale));
   const bool zero_is_good = w.domain == ZeroDomain::post_scaled
                                 ? zero >= -128 && zero <= 127
                                 : zero >= 0 && zero <= kMostCode * scale && zero % scale == 0;

@@ -42,7 +42,7 @@ struct W4Weight {
   std::int64_t n = 0, k = 0;
   std::vector<std::uint8_t> codes;        // [N, K]
   std::vector<float> channel_scale;       // [N], float16 values
-  std::vector<std::int8_t> group_scale;   // [N, K / 128], 1..127; per group only
+  std::vector<std::uint8_t> group_scale;  // [N, K / 128], 1..127; per group only
   std::vector<std::int16_t> scaled_zero;  // [N, K / 128]; per group only
   std::vector<float> channel_zero;  // [N]; per channel only: z · channel_scale, exactly, or a float16 value
 

@@ -22,7 +22,7 @@ W4Weight grouped(int code, int scale, int scaled_zero, ZeroDomain domain = ZeroD
   weight.channel_scale.assign(2, 0.5f);
   weight.group_scale.assign(4, 1);
   for (std::size_t k = 0; k < kGroup; ++k) weight.codes[3 * kGroup + k] = static_cast<std::uint8_t>(code);
-  weight.group_scale[3] = static_cast<std::int8_t>(scale);
+  weight.group_scale[3] = static_cast<std::uint8_t>(scale);
   weight.scaled_zero[3] = static_cast<std::int16_t>(scaled_zero);
   return weight;
 }
@@ -55,7 +55,7 @@ TEST(Check, RefusesWhatBreaksARuleAndNamesTheRuleAndThePlace) {
       {"a post-scaled zero of -128", grouped(0, 1, -128, kPost), "rule value: 0 · 1 - -128 = 128"},
       {"15 · 18 does not fit a byte", grouped(15, 18, 10 * 18), "rule product: 15 · 18"},
       {"a scale of zero", grouped(0, 0, 0), "rule group_scale: 0"},
-      {"a negative byte as a scale", grouped(0, -1, 0), "rule group_scale: -1"},
+      {"a negative byte as a scale", grouped(0, -1, 0), "rule group_scale: 255"},
       {"a zero that is no code times the scale", grouped(3, 4, 10), "rule zero: 10 at scale 4"},
       {"a zero of code 16", grouped(15, 4, 64), "rule zero: 64 at scale 4"},
       {"a negative zero of a code", grouped(3, 4, -4), "rule zero: -4 at scale 4"},
