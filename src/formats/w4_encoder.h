@@ -11,14 +11,14 @@ namespace oasr::formats {
 // Fills row n of a weight, K floats.
 using RowSource = std::function<void(std::int64_t n, std::span<float> out)>;
 
+// The defaults lose the least: the relative error of outputs, over recorded inputs of a U2++ / of Whisper
+// base, is 0.064 / 0.092 with zeros that are codes and no search, 0.059 / 0.087 with post-scaled zeros and
+// the search, and 0.057 / 0.074 when that knows the importance. Per channel 0.073 / 0.123, 0.066 / 0.131 and
+// 0.065 / 0.100: there a search that knows nothing may cost more than it gains.
 struct W4Options {
   W4Form form = W4Form::per_group;
-  // Of groups; per channel the zero is a code. A zero that is no code costs no byte and may lie anywhere: the
-  // root mean square error of the weights is 4 % smaller (Whisper base, a U2++ Conformer).
-  ZeroDomain domain = ZeroDomain::post_scaled;
-  // Cuts the range of a group (per channel: of a row) where that costs the least; 4 to 9 % less error per
-  // group, 9 to 13 % per channel. Without it the range is all of it.
-  bool search = true;
+  ZeroDomain domain = ZeroDomain::post_scaled;  // of groups; per channel the zero is a code
+  bool search = true;  // cuts the range of a group (per channel: of a row) where that costs the least
 };
 
 // Per group: channel_scale = the float16 next to max |w| / protective_bound(rule), rule = group_rule(domain);
