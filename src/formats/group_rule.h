@@ -16,14 +16,12 @@ inline double round_even(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 struct GroupRule {
   ZeroDomain domain;
-  bool integers;  // values are integers; otherwise any real number
-  bool widened;   // the range is made to contain zero
-  bool
-      zero_outside;  // code = rint(value / scale) + z instead of rint(value / scale + z): another one at ties
+  bool integers;      // values are integers; otherwise any real number
+  bool widened;       // the range is made to contain zero
+  bool zero_outside;  // pre_scaled: code = rint(value / scale) + z, another one at ties
 };
 
-// A rule for hands and proofs: integers, the range as it is. A narrow range that does not contain zero is
-// lost.
+// A rule for hands and proofs: integers, the range as it is. A narrow range without zero in it is lost.
 inline constexpr GroupRule kTeachingRule{
     .domain = ZeroDomain::pre_scaled, .integers = true, .widened = false, .zero_outside = true};
 // The encoder's.

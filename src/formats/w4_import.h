@@ -24,7 +24,8 @@ struct FakeQuantWeight {
 };
 
 // The weight it was. Some calibrators count codes from -8: then all are moved by 8, and the zeros with them.
-// Errors (bad_checkpoint): a code, scale or zero that is not an integer, with its place; those of check().
+// A zero per channel that is no code is rounded to float16, as the format stores it. Errors (bad_checkpoint):
+// a code, scale or zero that is not an integer, with its place; those of check().
 Result<W4Weight> recover(const FakeQuantWeight& fake);
 
 // Plain 4-bit groups, as compressed-tensors stores them: w = scale · (q - zero), any positive scale.

@@ -38,7 +38,7 @@ constexpr NibblePlace nibble_place(std::int64_t columns, std::int64_t n, std::in
 // The order of 32 scales or zeros.
 enum class ScaleOrder : std::uint8_t {
   quads,  // channels 0, 8, 16, 24, 1, 9, …: what kernels read
-  pairs,  // 0, 8, 1, 9, … 7, 15, 16, 24, …: what one converter writes; to be asked for, no file says so
+  pairs,  // 0, 8, 1, 9, … 7, 15, 16, 24, …: deepcompressor since February 2025; no file says so
 };
 std::span<const EnumName<ScaleOrder>> scale_order_names();
 
@@ -78,7 +78,7 @@ struct PackedW4 {
   PackedW4View view() const;
 };
 
-// N and K / 2 bytes of codes, and what a form adds to them.
+// Of all tensors: N · K / 2 of codes, and what a form adds to them.
 std::int64_t packed_bytes(W4Form form, std::int64_t n, std::int64_t k);
 
 // Whether the layout holds such a shape: check_shape(), and N and K multiples of 32.
