@@ -32,8 +32,9 @@ std::optional<NotFiniteAt> first_not_finite(ConstMatrix rows) {
   return std::nullopt;
 }
 
-// A number below n, fixed by the seed and i: the finalizer of SplitMix64 over the i-th step of its state.
-// Unlike an engine's it needs no state, so that statistics that were saved go on as if they had not been.
+// A number below n, fixed by the seed and i: the finalizer of SplitMix64 over the i-th step of its
+// state. Unlike an engine's it needs no state, so that statistics that were saved go on as if they
+// had not been.
 std::int64_t draw(std::uint64_t seed, std::int64_t i, std::int64_t n) {
   std::uint64_t z = seed + 0x9E3779B97F4A7C15 * (static_cast<std::uint64_t>(i) + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -74,7 +75,8 @@ std::string_view problem_of(const InputStatistics::State& state) {
   }
   const auto k = as_size(channels);
   if (state.minimum.size() != k || state.maximum.size() != k || state.sum.size() != k ||
-      state.sum_of_squares.size() != k || state.channels.size() != (channel_histograms ? k : 0)) {
+      state.sum_of_squares.size() != k ||
+      state.channels.size() != (channel_histograms && state.rows > 0 ? k : 0)) {
     return "a list has another length than the channels";
   }
   const auto kept = as_size(std::min(state.rows, sample_rows));
@@ -105,7 +107,6 @@ InputStatistics::InputStatistics(const StatisticsOptions& options) {
   state_.maximum.resize(k);
   state_.sum.resize(k);
   state_.sum_of_squares.resize(k);
-  if (options.channel_histograms) state_.channels.resize(k);
 }
 
 Result<InputStatistics> InputStatistics::restore(State state) {
@@ -122,6 +123,8 @@ std::optional<NotFiniteAt> InputStatistics::add(ThreadPool& pool, ConstMatrix ro
   if (state_.rows == 0) {
     std::copy_n(rows.row(0), rows.columns, state_.minimum.begin());
     state_.maximum = state_.minimum;
+    if (has_channel_histograms()) state_.channels.resize(as_size(channels()));
+    state_.sample.reserve(as_size(state_.options.sample_rows * channels()));  // no more than it will hold
   }
   std::vector<Histogram> histograms(as_size(pool.threads()));  // their sum does not depend on the shares
   pool.parallel_for((rows.columns + kColumns - 1) / kColumns, [&](std::int64_t block, int thread) {
@@ -137,8 +140,8 @@ std::optional<NotFiniteAt> InputStatistics::add(ThreadPool& pool, ConstMatrix ro
   return std::nullopt;
 }
 
-// A piece of at most kRows rows and kColumns columns. All columns of a block are summed, those that the
-// piece lacks as zeros, so that the compiler has loops of a known length.
+// A piece of at most kRows rows and kColumns columns. All columns of a block are summed, those that
+// the piece lacks as zeros, so that the compiler has loops of a known length.
 void InputStatistics::add_piece(ConstMatrix piece, std::int64_t first, Histogram& histogram) {
   constexpr auto kWidth = as_size(kColumns);
   const auto count = as_size(piece.columns), rows = as_size(piece.rows);
@@ -205,9 +208,10 @@ Histogram InputStatistics::histogram() const {
 
 Histogram InputStatistics::scaled_histogram(std::span<const int> exponents) const {
   CHECK(has_channel_histograms(), "the statistics have no histogram a channel");
-  CHECK(exponents.size() == state_.channels.size(), "exponents of another number of channels");
+  CHECK(exponents.size() == state_.minimum.size(), "exponents of another number of channels");
   Histogram sum;
-  for (std::size_t k = 0; k < exponents.size(); ++k) sum.merge(state_.channels[k].scaled(-exponents[k]));
+  for (std::size_t k = 0; k < state_.channels.size(); ++k)
+    sum.merge(state_.channels[k].scaled(-exponents[k]));
   return sum;
 }
 

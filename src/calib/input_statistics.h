@@ -41,7 +41,7 @@ class InputStatistics {
     std::vector<float> minimum, maximum;      // [K]; 0 when no row was seen
     std::vector<double> sum, sum_of_squares;  // [K]
     Histogram histogram;                      // of all values; unused with channel histograms
-    std::vector<ChannelHistogram> channels;   // [K] or empty
+    std::vector<ChannelHistogram> channels;   // [K], if asked for, once a row was seen; else empty
     std::vector<float> sample;                // [min(rows, sample_rows), K]
 
     friend bool operator==(const State&, const State&) = default;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/located.h"
+#include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
 
@@ -19,7 +20,7 @@ namespace oasr::calib {
 namespace {
 
 constexpr std::string_view kKey = "key", kAbout = "about";
-constexpr std::string_view kForm = "oasr input statistics 1\n";  // of the file, before the key
+constexpr std::string_view kForm = "oasr input statistics 2\n";  // of the file, before the key
 
 using State = InputStatistics::State;
 using Bytes = std::vector<std::byte>;
@@ -122,22 +123,39 @@ TensorSource list_source(std::string name, StorageFormat format, const auto& val
 struct Encoded {
   std::array<std::uint64_t, 4> settings;
   Bytes histogram;
+  std::array<std::uint64_t, 1> checksum;
 };
+
+// CRC-32 of the fields of a layer, in this order.
+std::uint64_t checksum_of(const std::array<std::span<const std::byte>, 7>& fields) {
+  std::uint32_t checksum = 0;
+  for (const auto& bytes : fields) checksum = crc32_of(bytes, checksum);
+  return checksum;
+}
+std::uint64_t checksum_of(const State& state, const Encoded& encoded) {
+  const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  return checksum_of({bytes(encoded.settings), bytes(state.minimum), bytes(state.maximum), bytes(state.sum),
+                      bytes(state.sum_of_squares), bytes(encoded.histogram), bytes(state.sample)});
+}
 
 Encoded encode(const State& state) {
   const auto& [channels, channel_histograms, sample_rows, seed] = state.options;
   CellWriter cells;
   if (!channel_histograms) cells.add(state.histogram.cells());
   for (const auto& channel : state.channels) cells.add(channel.cells());
-  return {{static_cast<std::uint64_t>(state.rows), static_cast<std::uint64_t>(sample_rows), seed,
-           channel_histograms ? std::uint64_t{1} : std::uint64_t{0}},
-          cells.finish()};
+  Encoded encoded{{static_cast<std::uint64_t>(state.rows), static_cast<std::uint64_t>(sample_rows), seed,
+                   channel_histograms ? std::uint64_t{1} : std::uint64_t{0}},
+                  cells.finish(),
+                  {}};
+  encoded.checksum[0] = checksum_of(state, encoded);
+  return encoded;
 }
 
 void add_sources(const std::string& path, const State& state, const Encoded& encoded,
                  std::vector<TensorSource>& out) {
   const std::int64_t k = state.options.channels, kept = static_cast<std::int64_t>(state.sample.size()) / k;
   out.push_back(list_source(path + ".settings", StorageFormat::u64, encoded.settings));
+  out.push_back(list_source(path + ".checksum", StorageFormat::u64, encoded.checksum));
   out.push_back(list_source(path + ".minimum", StorageFormat::f32, state.minimum));
   out.push_back(list_source(path + ".maximum", StorageFormat::f32, state.maximum));
   out.push_back(list_source(path + ".sum", StorageFormat::f64, state.sum));
@@ -165,6 +183,11 @@ class LayerReader {
     if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
     return values;
   }
+  // The bytes of a field; none if it is missing.
+  std::span<const std::byte> bytes(const std::string& field) const {
+    const auto found = tensors_.find(field);
+    return found == tensors_.end() ? std::span<const std::byte>() : found->second.bytes;
+  }
   Status expect_empty() const {
     if (tensors_.empty()) return {};
     return bad(fmt::format("'{}' is not known", tensors_.begin()->first));
@@ -187,7 +210,7 @@ Result<BasicHistogram<Count>> read_histogram(CellReader& reader, double minimum,
 Status read_histograms(const Bytes& bytes, State& state) {
   CellReader reader(bytes);
   if (state.options.channel_histograms) {
-    for (std::size_t k = 0; k < state.minimum.size(); ++k) {
+    for (std::size_t k = 0; state.rows > 0 && k < state.minimum.size(); ++k) {
       const auto channel = TRY(read_histogram<std::uint32_t>(reader, state.minimum[k], state.maximum[k]));
       state.channels.push_back(channel);
     }
@@ -201,6 +224,10 @@ Status read_histograms(const Bytes& bytes, State& state) {
 }
 
 Result<InputStatistics> read_layer(LayerReader layer) {
+  const std::uint64_t found = checksum_of(
+      {layer.bytes("settings"), layer.bytes("minimum"), layer.bytes("maximum"), layer.bytes("sum"),
+       layer.bytes("sum_of_squares"), layer.bytes("histogram"), layer.bytes("sample")});
+  const auto checksum = TRY(layer.take<std::uint64_t>("checksum", StorageFormat::u64));
   const auto settings = TRY(layer.take<std::uint64_t>("settings", StorageFormat::u64));
   if (settings.size() != 4 || settings[0] > INT64_MAX || settings[1] > INT64_MAX || settings[3] > 1) {
     return bad("'settings' are out of range");
@@ -223,7 +250,12 @@ Result<InputStatistics> read_layer(LayerReader layer) {
   const auto histogram = TRY(layer.take<std::byte>("histogram", StorageFormat::u8));
   TRY(layer.expect_empty());
   TRY(read_histograms(histogram, state));
-  return InputStatistics::restore(std::move(state));
+  auto statistics = TRY(InputStatistics::restore(std::move(state)));
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would not get past it
+  if (checksum != std::vector{found})
+    return bad("the numbers are not those of 'checksum': the file is damaged");
+#endif
+  return statistics;
 }
 
 Result<std::optional<KeptStatistics>> read(const FileBytes& file, std::string_view key) {

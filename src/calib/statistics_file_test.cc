@@ -199,6 +199,18 @@ TEST_F(ChangedFile, IsReadWhenNothingChanged) {
   EXPECT_EQ(refusal(same).message(), Error{}.message());
 }
 
+TEST_F(ChangedFile, IsRefusedByItsChecksumWhenItsNumbersArePossible) {
+  constexpr std::string_view kDamaged = "the file is damaged";
+  expect_refusals({
+      {kDamaged, "t.sum", f64({2.5})},
+      {kDamaged, "c.sum_of_squares", f64({11})},
+      {kDamaged, "t.sample", shaped(f32({-1, 2.5f}), {2, 1})},
+      {kDamaged, "c.settings", u64({2, 2, 1, 1})},
+      {kDamaged, "c.checksum", u64({1})},
+      {kDamaged, "c.checksum", u64({})},
+  });
+}
+
 TEST_F(ChangedFile, IsRefusedByWhatIsWrong) {
   const float nan = std::nanf("");
   expect_refusals({
@@ -207,7 +219,7 @@ TEST_F(ChangedFile, IsRefusedByWhatIsWrong) {
       {"does not say what it is about", "about"},
       {"does not say what it is about", "about", f32({1.0f})},
       {"'odd' is of no layer", "odd", u8({1})},
-      {"the layer 'x': 'settings' is missing", "x.more", u8({1})},
+      {"the layer 'x': 'checksum' is missing", "x.more", u8({1})},
       {"the layer 't': 'more' is not known", "t.more", u8({1})},
       {"the layer 'c': 'sum' is missing", "c.sum"},
       {"'sample' is missing", "c.sample"},
