@@ -139,28 +139,31 @@ void add_calibration_options(CLI::App& command, QuantizeArguments& a) {
 void add_gate_options(CLI::App& command, QuantizeArguments& a) {
   const char* group = "Gate";
   QuantizeOptions& o = a.options;
-  command
-      .add_option(
-          "--gate-manifest", o.gate_manifest,
-          "JSON Lines with \"audio\" and \"text\": both models decode them, and a worse one is not written")
-      ->type_name("FILE")
-      ->group(group);
+  auto* manifest = command.add_option("--gate-manifest", o.gate_manifest,
+                                      "JSON Lines with \"audio\" and \"text\": both models decode "
+                                      "them, and a worse one is not written");
+  manifest->type_name("FILE")->group(group);
   command.add_option("--max-wer-increase", o.max_wer_increase, "Points of word error")
       ->capture_default_str()
+      ->needs(manifest)
       ->group(group);
   command.add_option("--gate-decode", o.gate_decode, "Decoding mode of a CTC model [attention_rescoring]")
       ->type_name("MODE")
+      ->needs(manifest)
       ->group(group);
   command.add_option("--gate-normalizer", o.gate_normalizer, "none, basic, whisper-english, chinese-chars")
       ->capture_default_str()
+      ->needs(manifest)
       ->group(group);
   command.add_option("--gate-attempts", o.gate_attempts, "Models that backing off may try")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000))
+      ->needs(manifest)
       ->group(group);
   command
       .add_option("--budget", o.budget,
-                  "Mix precisions: wer=0.05,bytes=60M,ms=40 (points, size, milliseconds a second of audio), "
+                  "Mix precisions: wer=0.05,bytes=60M,ms=40 (points, size, milliseconds a second "
+                  "of audio), "
                   "any of them")
       ->type_name("LIMITS")
       ->group(group);

@@ -25,6 +25,7 @@ void install_signal_handlers() {
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGPIPE, &action, nullptr);
+  ::sigaction(SIGXFSZ, &action, nullptr);  // a file that may not grow is an error of the write
 }
 
 void keep_standard_files_apart() {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "api/digest.h"
 #include "base/result.h"
 #include "eval/lines.h"
 #include "oasr/recognizer.h"
@@ -20,20 +21,40 @@ namespace fs = std::filesystem;
 
 Error cancelled_error() { return {ErrorCode::cancelled, "stopped while the models were compared", {}, {}}; }
 
-// One path for a file, however it is written.
-std::string same_file(const std::string& path) {
-  std::error_code failed;
-  const auto canonical = fs::weakly_canonical(path, failed);
-  return failed ? path : canonical.string();
-}
+// Recordings by their content; only those of a known size are read.
+class Recordings {
+ public:
+  static Result<Recordings> of(std::span<const std::string> paths) {
+    Recordings all;
+    for (const std::string& path : paths) {
+      const auto digest = TRY(file_digest(path, Digest::Kind::sha256));
+      all.digests_.insert(digest);
+      all.sizes_.insert(size_of(path));
+    }
+    return all;
+  }
+  Result<bool> has(const std::string& path) const {
+    if (!sizes_.contains(size_of(path))) return false;
+    const auto digest = TRY(file_digest(path, Digest::Kind::sha256));
+    return digests_.contains(digest);
+  }
+
+ private:
+  static std::uintmax_t size_of(const std::string& path) {
+    std::error_code failed;
+    return fs::file_size(path, failed);
+  }
+
+  std::set<std::string> digests_;
+  std::set<std::uintmax_t> sizes_;
+};
 
 Status check_held_out(const EvalInputs& inputs, std::span<const std::string> calibration_audio,
                       const std::string& manifest) {
-  std::set<std::string> heard;
-  for (const std::string& path : calibration_audio) heard.insert(same_file(path));
+  const auto calibrated = TRY(Recordings::of(calibration_audio));
   std::vector<std::string> shared;
   for (const EvalInput& row : inputs.rows) {
-    if (heard.contains(same_file(row.utterance.audio))) shared.push_back(row.utterance.id);
+    if (TRY(calibrated.has(row.utterance.audio))) shared.push_back(row.utterance.id);
   }
   if (shared.empty()) return {};
   return unexpected(ErrorCode::invalid_argument,
@@ -151,7 +172,7 @@ Result<EvalInputs> read_gate_inputs(const GateOptions& options,
                           .costs = "unit",
                           .resamples = options.resamples,
                           .seed = options.seed}));
-  auto inputs = TRY(read_eval_manifests({&options.manifest, 1}, {}));
+  auto inputs = TRY(read_eval_manifests({&options.manifest, 1}, {.empty_reference = "score"}));
   TRY(check_eval_audio(inputs));
   TRY(check_held_out(inputs, calibration_audio, options.manifest));
   return inputs;

@@ -1,6 +1,7 @@
 #include "oasr/quantize.h"
 
 #include <cmath>
+#include <set>
 
 #include "api/guard.h"
 #include "api/load_options.h"
@@ -28,7 +29,13 @@ Result<Recipe> recipe_of(const QuantizeOptions& options) {
     const auto applied = quantize::apply_option(recipe, "smoothquant.alpha=" + *options.alpha);
     if (!applied) return refuse("alpha", applied.error().what, applied.error().remedy);
   }
-  for (const std::string& option : options.options) TRY(quantize::apply_option(recipe, option));
+  std::set<std::string> given;
+  if (options.alpha) given.insert("smoothquant.alpha");
+  for (const std::string& option : options.options) {
+    TRY(quantize::apply_option(recipe, option));
+    const std::string name = option.substr(0, option.find('='));
+    if (!given.insert(name).second) return refuse("option", name + " is given twice", "give it once");
+  }
   return recipe;
 }
 
