@@ -126,7 +126,8 @@ Status Planner::choose_schemes(Plan& plan) {
     const bool good = TRY(static_input_is_good(path, plan));
     if (!good) {
       plan.notes.push_back(path +
-                           " keeps a scale a token: one calibrated scale would more than double its error");
+                           " keeps a scale a token: one calibrated scale would cost the mean token more than "
+                           "1 % of its output");
       continue;
     }
     const auto scheme = TRY(quant::find_scheme(layer.scheme));
@@ -142,14 +143,11 @@ Result<bool> Planner::static_input_is_good(const std::string& path, const Plan& 
   });
   if (!options_.smooth || group == layout_.groups.end()) {
     const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
-    const double fixed = TRY(error_of({path}, none, plan, true));
-    const double token = TRY(error_of({path}, none, plan, false));
-    return fixed <= kStaticTolerance * token;
+    const Loss error = TRY(error_of({path}, none, plan, true));
+    return error.token <= kStaticError;
   }
-  const auto consumers = quantized_consumers(*group, plan);
-  const GroupPlan* fixed = TRY(plan_group(*group, consumers, plan, true));
-  const GroupPlan* token = TRY(plan_group(*group, consumers, plan, false));
-  return fixed->error_after <= kStaticTolerance * token->error_after;
+  const GroupPlan* fixed = TRY(plan_group(*group, quantized_consumers(*group, plan), plan, true));
+  return fixed->token_error <= kStaticError;
 }
 
 Status Planner::smooth_groups(Plan& plan) {
@@ -223,23 +221,27 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
   GroupPlan best;
   best.group = group;
   best.smoothing.exponents.assign(input.input.size(), 0);
-  best.error_before = best.error_after = TRY(error_of(consumers, best.smoothing.exponents, plan, fixed));
+  const Loss plain = TRY(error_of(consumers, best.smoothing.exponents, plan, fixed));
+  best.error_before = best.error_after = plain.all;
+  best.token_error = plain.token;
   for (const double alpha : alphas) {
     Smoothing smoothing = smooth(input, alpha);
     if (smoothing.identity()) continue;
-    const double error = TRY(error_of(consumers, smoothing.exponents, plan, fixed));
-    if (error >= best.error_after) continue;
+    const Loss error = TRY(error_of(consumers, smoothing.exponents, plan, fixed));
+    if (error.all >= best.error_after) continue;
     best.smoothing = std::move(smoothing);
-    best.error_after = error;
+    best.error_after = error.all;
+    best.token_error = error.token;
   }
   return best;
 }
 
 // Of the products' outputs on sampled rows, with the smoothing applied as the input is quantized: the bits of
 // a fold, since powers of two round nothing.
-Result<double> Planner::error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
-                                 const Plan& plan, bool fixed) const {
-  double error = 0, power = 0;
+Result<Planner::Loss> Planner::error_of(const std::vector<std::string>& consumers,
+                                        const std::vector<int>& exponents, const Plan& plan,
+                                        bool fixed) const {
+  double error = 0, power = 0, ratios = 0, tokens = 0;
   for (const std::string& path : consumers) {
     const layers::Linear* linear = layers_.find_linear(path);
     CHECK(linear != nullptr, "groups are of products");
@@ -255,13 +257,22 @@ Result<double> Planner::error_of(const std::vector<std::string>& consumers, cons
     const auto method = TRY(trial(layer, weights_.bias(path), linear->spec().activation));
     const ConstMatrix x = statistics.sample();
     const auto exact = outputs_of(linear->method(), x, context_), rounded = outputs_of(*method, x, context_);
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-      const double difference = static_cast<double>(rounded[i]) - exact[i];
-      error += difference * difference;
-      power += static_cast<double>(exact[i]) * exact[i];
+    const std::size_t width = exact.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, x.rows));
+    for (std::size_t row = 0; row < exact.size(); row += width) {
+      double row_error = 0, row_power = 0;
+      for (std::size_t i = row; i < row + width; ++i) {
+        const double difference = static_cast<double>(rounded[i]) - exact[i];
+        row_error += difference * difference;
+        row_power += static_cast<double>(exact[i]) * exact[i];
+      }
+      error += row_error;
+      power += row_power;
+      if (row_power == 0) continue;
+      ratios += row_error / row_power;
+      ++tokens;
     }
   }
-  return power > 0 ? error / power : 0.0;
+  return Loss{.all = power > 0 ? error / power : 0.0, .token = tokens > 0 ? ratios / tokens : 0.0};
 }
 
 Result<quant::QuantizedTensors> Planner::standalone(const LayerPlan& layer) const {
@@ -350,8 +361,8 @@ Status Planner::scale_static_inputs(Plan& plan) const {
   return {};
 }
 
-// b' = b + mean over rows of (X Wᵀ − Q(X) Q(W)ᵀ), before the activation. The scales of the layer's own fold do not
-// matter: 1/s is applied as the input is quantized.
+// b' = b + mean over rows of (X Wᵀ − Q(X) Q(W)ᵀ), before the activation. The scales of the layer's own fold
+// do not matter: 1/s is applied as the input is quantized.
 Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const {
   const std::string& path = layer.facts.path;
   std::vector<float> bias = weights_.bias(path);

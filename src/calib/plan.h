@@ -19,14 +19,15 @@
 
 namespace oasr::calib {
 
-// Inputs with rare large values lose what one scale for all tokens can not give back.
-inline constexpr double kStaticTolerance = 2;
+// The most that one scale for all tokens may cost the mean token: squared error over the square of its outputs.
+// Each token counts as much: a few large ones would else hide that the others are rounded to nothing.
+inline constexpr double kStaticError = 0.01;
 
 struct PlanOptions {
   bool smooth = false;
   std::optional<double> alpha = 0.5;  // nothing: searched for each group, 0 to 1 in steps of 0.1
-  // Consumers of a chain get a calibrated scale, unless that makes their error on sampled rows more than
-  // kStaticTolerance times that of a scale a token; null: none do.
+  // Consumers of a chain get a calibrated scale, unless that makes their error on sampled rows greater than
+  // kStaticError; null: none do.
   const Observer* static_inputs = nullptr;
   const Observer* conv_inputs = nullptr;  // of convolutions; the default where there are any
   bool clip_search = false;               // importance-weighted ranges of weight rows
@@ -41,6 +42,7 @@ struct GroupPlan {
   // Squared error of the quantized consumers' outputs over the outputs' square, on sampled rows: as they
   // are, and smoothed.
   double error_before = 0, error_after = 0;
+  double token_error = 0;  // smoothed: the mean of that ratio over the rows
 };
 
 struct LayerPlan {
@@ -104,7 +106,10 @@ class Planner {
   Result<GroupPlan> best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
                                    const Plan& plan, bool fixed) const;
   SmoothingInput magnitudes(const quant::SmoothGroup& group, const std::vector<std::string>& consumers) const;
-  Result<double> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
+  struct Loss {
+    double all = 0, token = 0;  // GroupPlan::error_after, token_error
+  };
+  Result<Loss> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
                           const Plan& plan, bool fixed) const;
   float static_amax(const std::string& path, const std::vector<int>& exponents,
                     const Observer& observer) const;
