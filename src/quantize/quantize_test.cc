@@ -128,6 +128,7 @@ TEST_F(Quantize, SmoothingChangesNoBitOfFullPrecision) {
   const Json report = parse_json(run().value().report_json, "report").value();
   EXPECT_EQ(report.at("proof").at("greatest_difference").get<double>(), 0.0);
   EXPECT_GT(report.at("proof").at("values").get<int>(), 0);
+  EXPECT_GT(report.at("divergence").get<double>(), 0.0);
   int folded = 0;
   for (const Json& layer : report.at("layers")) {
     if (!layer.at("smoothing").is_null() && layer.at("smoothing").at("fold") != "runtime") ++folded;
@@ -267,6 +268,8 @@ TEST_F(Quantize, RefusesBadInputByName) {
       {"heard nothing", [&] { manifest(R"({"audio": "silent.wav"})"); }},
       {"alpha", [&] { options.alpha = "1.5"; }},
       {"alpha", [&] { options.alpha = "nan"; }},
+      {"given twice", [&] { options.alpha = "0.5", options.options = {"smoothquant.alpha=0.7"}; }},
+      {"given twice", [&] { options.options = {"smoothquant.alpha=0.5", "smoothquant.alpha=0.5"}; }},
       {"calib_utterances", [&] { options.calib_utterances = 0; }},
       {"smoothquant_w8a8", [&] { options.recipe = "smoothquant_w8a9"; }},
       {"fp8", [&] { options.recipe = "fp8_w8a8_rtn"; }},

@@ -96,6 +96,9 @@ struct Report {
   std::int64_t fused_inputs = 0;     // inputs that a norm or a product writes as int8
   std::optional<CalibrationReport> calibration;
   std::optional<FoldProof> proof;
+  // Nats: how far the quantized model's output distributions are from those of full precision, on calibration
+  // audio (calib::divergence).
+  std::optional<double> divergence;
   std::optional<GateReport> gate;
   std::vector<std::string> notes;
 };

@@ -86,9 +86,8 @@ std::string verdict(const Report& report) {
   const auto& gate = *report.gate;
   const auto sentence = gate_sentence(gate);
   const auto colon = sentence.find(':');
-  auto html =
-      fmt::format("<div class=\"verdict {}\"><p><b>{}</b>{}</p>", gate.passed ? "passed" : "failed",
-                  sentence.substr(0, colon), escaped_html(sentence.substr(colon)));
+  auto html = fmt::format("<div class=\"verdict {}\"><p><b>{}</b>{}</p>", gate.passed ? "passed" : "failed",
+                          sentence.substr(0, colon), escaped_html(sentence.substr(colon)));
   if (!gate.verdict.empty()) html += paragraph(gate.verdict);
   std::vector<std::string> sentences;
   for (const auto& mode : gate.modes) sentences.push_back(mode_sentence(mode));
@@ -104,10 +103,10 @@ std::string cards(const Report& report) {
   auto html = card(fmt::format("{} of {}", quantized_layers(report).size(), report.layers.size()),
                    "layers quantized");
   if (report.bytes_before > 0) {
-    html += card(share_text(static_cast<double>(report.bytes_after),
-                            static_cast<double>(report.bytes_before)),
-                 fmt::format("of the weights' size: {} of {}", mebibytes(report.bytes_after),
-                             mebibytes(report.bytes_before)));
+    html +=
+        card(share_text(static_cast<double>(report.bytes_after), static_cast<double>(report.bytes_before)),
+             fmt::format("of the weights' size: {} of {}", mebibytes(report.bytes_after),
+                         mebibytes(report.bytes_before)));
   }
   if (report.gate) {
     html += card(fmt::format("{:+.2f}", report.gate->increase),
@@ -124,9 +123,8 @@ std::string to_look_at(const Report& report) {
   std::vector<std::string> sentences;
   if (const auto worst = worst_first(report); !worst.empty()) {
     const auto& layer = *worst.front();
-    sentences.push_back(fmt::format("{} loses most: {} alone{}{}.", layer.path,
-                                    decibels(layer.alone->snr_db), layer.cause.empty() ? "" : "; ",
-                                    layer.cause));
+    sentences.push_back(fmt::format("{} loses most: {} alone{}{}.", layer.path, decibels(layer.alone->snr_db),
+                                    layer.cause.empty() ? "" : "; ", layer.cause));
   }
   if (report.gate && !report.gate->back_off.empty()) {
     const auto& last = report.gate->back_off.back();
@@ -139,12 +137,12 @@ std::string to_look_at(const Report& report) {
       const auto &full = mode.full, &quantized = mode.quantized;
       const bool more = quantized.empty > full.empty || quantized.repeating > full.repeating ||
                         quantized.failed > full.failed;
-      if (more)
-        sentences.push_back(mode.name + ": more texts look wrong, " + symptom_sentence(mode));
+      if (more) sentences.push_back(mode.name + ": more texts look wrong, " + symptom_sentence(mode));
     }
   }
   sentences.push_back(smoothing_sentence(report));
   if (report.proof) sentences.push_back(proof_sentence(*report.proof));
+  if (report.divergence) sentences.push_back(divergence_sentence(*report.divergence));
   if (!quantized_layers(report).empty()) sentences.push_back(input_sentence(report));
   sentences.insert(sentences.end(), report.notes.begin(), report.notes.end());
   return items(sentences);
@@ -152,8 +150,7 @@ std::string to_look_at(const Report& report) {
 
 std::string gate_section(const GateReport& gate) {
   auto html = paragraph(
-      fmt::format("Both models on {}, texts normalized by {}.", gate.manifest, gate.normalizer),
-      "note");
+      fmt::format("Both models on {}, texts normalized by {}.", gate.manifest, gate.normalizer), "note");
   html +=
       "<p class=\"note key\"><i class=\"b\"></i>full precision<i class=\"a\"></i>quantized"
       "<i class=\"x\"></i>limit of the increase (dashed)</p>";
@@ -161,9 +158,9 @@ std::string gate_section(const GateReport& gate) {
     html += fmt::format("<h3>{}</h3>", escaped_html(mode.name)) + gate_plot(mode, gate.limit);
     html += paragraph("Texts that look wrong, " + symptom_sentence(mode), "note") +
             details("the numbers", group_table(mode));
-    html += details(fmt::format("utterances that got worse ({}), better ({})", mode.worse.size(),
-                                mode.better.size()),
-                    changed_utterances(mode));
+    html += details(
+        fmt::format("utterances that got worse ({}), better ({})", mode.worse.size(), mode.better.size()),
+        changed_utterances(mode));
   }
   if (!gate.back_off.empty()) {
     html += "<h3>Back to full precision, step by step</h3>" + back_off_table(gate);
@@ -197,8 +194,7 @@ std::string range_section(const Report& report) {
              "is long has channels that coarsen the code of all others.",
              "note") +
          plots + details("how each layer was smoothed", smoothing_table(report)) +
-         details("static input scales, what every observer would have chosen",
-                 observer_table(report));
+         details("static input scales, what every observer would have chosen", observer_table(report));
 }
 
 // Layers at full precision are as they were, and a large one would flatten all others.
@@ -230,8 +226,8 @@ std::string to_html(const Report& report) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}: quantization</title><style>{1}</style></head>"
       "<body><h1>{0}, quantized with {2}</h1><p class=\"sub\">{3} → {4}</p>",
-      escaped_html(report.architecture), kStyle, escaped_html(report.recipe),
-      escaped_html(report.source), escaped_html(report.destination));
+      escaped_html(report.architecture), kStyle, escaped_html(report.recipe), escaped_html(report.source),
+      escaped_html(report.destination));
   html += verdict(report) + cards(report) + paragraph(size_sentence(report)) + to_look_at(report);
   if (report.gate) html += section("Word error", gate_section(*report.gate));
   html += section("Error by layer", error_section(report));
@@ -240,11 +236,10 @@ std::string to_html(const Report& report) {
   html += section("Milliseconds by layer", pair_section(time_plot(report)));
   html += section("Kept at full precision", skipped_section(report));
   html += section("Calibration", calibration_section(report));
-  html += section("Every layer",
-                  details(fmt::format("{} layers", report.layers.size()), layer_table(report)));
+  html +=
+      section("Every layer", details(fmt::format("{} layers", report.layers.size()), layer_table(report)));
   html += section("How it was made", provenance_table(report));
-  return html +
-         fmt::format("<footer>Made by {}.</footer></body></html>\n", escaped_html(report.tool));
+  return html + fmt::format("<footer>Made by {}.</footer></body></html>\n", escaped_html(report.tool));
 }
 
 }  // namespace oasr::quantize

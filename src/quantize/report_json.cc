@@ -112,8 +112,7 @@ OrderedJson group_json(const EvalDifference& group) {
 }
 
 OrderedJson symptoms_json(const Symptoms& symptoms) {
-  return {
-      {"empty", symptoms.empty}, {"repeating", symptoms.repeating}, {"failed", symptoms.failed}};
+  return {{"empty", symptoms.empty}, {"repeating", symptoms.repeating}, {"failed", symptoms.failed}};
 }
 
 OrderedJson mode_json(const GateMode& mode) {
@@ -126,10 +125,8 @@ OrderedJson mode_json(const GateMode& mode) {
 }
 
 OrderedJson step_json(const BackOffStep& step) {
-  return {{"layers", step.layers},
-          {"increase", step.increase},
-          {"passed", step.passed},
-          {"bytes", step.bytes}};
+  return {
+      {"layers", step.layers}, {"increase", step.increase}, {"passed", step.passed}, {"bytes", step.bytes}};
 }
 
 OrderedJson gate_json(const GateReport& gate) {
@@ -161,6 +158,7 @@ OrderedJson to_json(const Report& report) {
           {"fused_inputs", report.fused_inputs},
           {"calibration", object(report.calibration, calibration_json)},
           {"proof", object(report.proof, proof_json)},
+          {"divergence", or_null(report.divergence)},
           {"gate", object(report.gate, gate_json)},
           {"notes", report.notes},
           {"layers", list(report.layers, layer_json)}};

@@ -30,9 +30,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::string ratio_text(double ratio) {
-  return fmt::format("{:.{}f} times", ratio, ratio < 10 ? 1 : 0);
-}
+std::string ratio_text(double ratio) { return fmt::format("{:.{}f} times", ratio, ratio < 10 ? 1 : 0); }
 
 }  // namespace
 
@@ -69,9 +67,7 @@ std::string duration(double seconds) {
   return seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} min", seconds / 60);
 }
 
-std::string share_text(double part, double whole) {
-  return fmt::format("{:.0f} %", 100 * part / whole);
-}
+std::string share_text(double part, double whole) { return fmt::format("{:.0f} %", 100 * part / whole); }
 
 std::optional<Spread> spread_of(const std::vector<float>& amax) {
   std::vector<float> active;
@@ -79,9 +75,7 @@ std::optional<Spread> spread_of(const std::vector<float>& amax) {
                        [](float value) { return value > 0 && std::isfinite(value); });
   if (active.empty()) return std::nullopt;
   std::ranges::sort(active);
-  const auto at = [&](std::size_t percent) {
-    return active[(active.size() * percent + 99) / 100 - 1];
-  };
+  const auto at = [&](std::size_t percent) { return active[(active.size() * percent + 99) / 100 - 1]; };
   return Spread{.median = at(50), .p99 = at(99), .greatest = active.back()};
 }
 
@@ -90,29 +84,27 @@ Layers quantized_layers(const Report& report) {
 }
 
 Layers full_precision_layers(const Report& report) {
-  return layers_that(report, [](const LayerEntry& layer) {
-    return layer.scheme.empty() && !layer.reason.empty();
-  });
+  return layers_that(report,
+                     [](const LayerEntry& layer) { return layer.scheme.empty() && !layer.reason.empty(); });
 }
 
 Layers worst_first(const Report& report) {
-  auto layers =
-      layers_that(report, [](const LayerEntry& layer) { return layer.alone.has_value(); });
+  auto layers = layers_that(report, [](const LayerEntry& layer) { return layer.alone.has_value(); });
   std::ranges::stable_sort(layers, {}, [](const auto* layer) { return layer->alone->snr_db; });
   return layers;
 }
 
 std::string size_sentence(const Report& report) {
   const auto quantized = quantized_layers(report);
-  auto text = fmt::format("{} of {} are quantized", quantized.size(),
-                          counted(std::ssize(report.layers), "layer"));
+  auto text =
+      fmt::format("{} of {} are quantized", quantized.size(), counted(std::ssize(report.layers), "layer"));
   if (const auto left = full_precision_layers(report); !left.empty()) {
     text += fmt::format(", {} of the same kinds are not", left.size());
   }
   // After a dry run nothing is there to be measured.
   if (report.bytes_before == 0 || report.bytes_after == 0) return text + ".";
-  return text + fmt::format("; all weights take {} in place of {}: {}.",
-                            mebibytes(report.bytes_after), mebibytes(report.bytes_before),
+  return text + fmt::format("; all weights take {} in place of {}: {}.", mebibytes(report.bytes_after),
+                            mebibytes(report.bytes_before),
                             share_text(static_cast<double>(report.bytes_after),
                                        static_cast<double>(report.bytes_before)));
 }
@@ -121,8 +113,8 @@ std::string input_sentence(const Report& report) {
   if (report.bytes_after == 0) return "nothing was written: who quantizes which input is not known.";
   return fmt::format(
       "{} {} written as int8 by the norm or the product before, {} quantized in a pass of {} own.",
-      counted(report.fused_inputs, "input"), report.fused_inputs == 1 ? "is" : "are",
-      report.quantize_passes, report.quantize_passes == 1 ? "its" : "their");
+      counted(report.fused_inputs, "input"), report.fused_inputs == 1 ? "is" : "are", report.quantize_passes,
+      report.quantize_passes == 1 ? "its" : "their");
 }
 
 std::string smoothing_sentence(const Report& report) {
@@ -136,9 +128,11 @@ std::string smoothing_sentence(const Report& report) {
   }
   if (before.empty()) return {};
   return fmt::format(
-      "{} of {} layers are smoothed, where their error becomes smaller. Their greatest input channel was {} the "
+      "{} of {} layers are smoothed, where their error becomes smaller. Their greatest input channel was {} "
+      "the "
       "median one, of the worst layer {}; smoothed it is {}, at worst {}.",
-      before.size(), std::ranges::count_if(report.layers, [](const auto& layer) { return !layer.scheme.empty(); }),
+      before.size(),
+      std::ranges::count_if(report.layers, [](const auto& layer) { return !layer.scheme.empty(); }),
       ratio_text(median(before)), ratio_text(std::ranges::max(before)), ratio_text(median(after)),
       ratio_text(std::ranges::max(after)));
 }
@@ -146,13 +140,11 @@ std::string smoothing_sentence(const Report& report) {
 std::string mode_sentence(const GateMode& mode) {
   if (mode.groups.empty()) return mode.name + ": nothing was decoded.";
   const auto& all = mode.groups.front();
-  auto text =
-      fmt::format("{}: word error {} % at full precision, {} % quantized; {} points", mode.name,
-                  eval::number_text(eval::percent(all.a)), eval::number_text(eval::percent(all.b)),
-                  eval::signed_text(all.difference));
+  auto text = fmt::format("{}: word error {} % at full precision, {} % quantized; {} points", mode.name,
+                          eval::number_text(eval::percent(all.a)), eval::number_text(eval::percent(all.b)),
+                          eval::signed_text(all.difference));
   if (!all.low || !all.high) return text + ".";
-  text += fmt::format(" (95 % interval {} to {})", eval::signed_text(all.low),
-                      eval::signed_text(all.high));
+  text += fmt::format(" (95 % interval {} to {})", eval::signed_text(all.low), eval::signed_text(all.high));
   if (*all.low > 0) return text + ": it hears worse.";
   if (*all.high < 0) return text + ": it hears better.";
   return text + ": no difference is shown.";
@@ -161,9 +153,8 @@ std::string mode_sentence(const GateMode& mode) {
 std::string symptom_sentence(const GateMode& mode) {
   const auto &full = mode.full, &quantized = mode.quantized;
   return fmt::format(
-      "from full precision to quantized {} → {} empty texts, {} → {} repeating, {} → {} failed.",
-      full.empty, quantized.empty, full.repeating, quantized.repeating, full.failed,
-      quantized.failed);
+      "from full precision to quantized {} → {} empty texts, {} → {} repeating, {} → {} failed.", full.empty,
+      quantized.empty, full.repeating, quantized.repeating, full.failed, quantized.failed);
 }
 
 std::string gate_sentence(const GateReport& gate) {
@@ -174,8 +165,7 @@ std::string gate_sentence(const GateReport& gate) {
 }
 
 std::string proof_sentence(const FoldProof& proof) {
-  const auto where =
-      fmt::format("on {} ({} values)", counted(proof.utterances, "utterance"), proof.values);
+  const auto where = fmt::format("on {} ({} values)", counted(proof.utterances, "utterance"), proof.values);
   if (proof.greatest_difference == 0) {
     return "The smoothed model at full precision gives the bits of the original " + where + ".";
   }
@@ -183,6 +173,12 @@ std::string proof_sentence(const FoldProof& proof) {
       "The smoothed model at full precision differs from the original by at most {} in "
       "log-probability {}.",
       short_number(proof.greatest_difference), where);
+}
+
+std::string divergence_sentence(double nats) {
+  return fmt::format(
+      "What the quantized model says is {} nats from full precision (Kullback–Leibler, calibration audio).",
+      short_number(nats));
 }
 
 std::string calibration_sentence(const CalibrationReport& calibration) {

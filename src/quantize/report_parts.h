@@ -47,6 +47,7 @@ std::string mode_sentence(const GateMode& mode);
 std::string symptom_sentence(const GateMode& mode);  // lower case
 std::string gate_sentence(const GateReport& gate);
 std::string proof_sentence(const FoldProof& proof);
+std::string divergence_sentence(double nats);
 std::string calibration_sentence(const CalibrationReport& calibration);
 
 // Plots as SVG; empty when there is nothing to draw.

@@ -188,6 +188,7 @@ Report full_report() {
                                          .ids = {"u"},
                                          .notes = {"n"}};
   report.proof = FoldProof{.utterances = 1, .values = 9, .greatest_difference = 0.125};
+  report.divergence = 0.0625;
   report.gate = GateReport{.manifest = "g",
                            .normalizer = "none",
                            .limit = 0.1,
@@ -215,7 +216,7 @@ constexpr const char* kFullJson =
     R"("bytes_before":104857600,"bytes_after":41943040,"quantize_passes":5,"fused_inputs":3,)"
     R"("calibration":{"manifest":"m","manifest_hash":"h","selection":"s","utterances":1,)"
     R"("available":3,"asked":2,"seconds":1.5,"ids":["u"],"notes":["n"]},)"
-    R"("proof":{"utterances":1,"values":9,"greatest_difference":0.125},)"
+    R"("proof":{"utterances":1,"values":9,"greatest_difference":0.125},"divergence":0.0625,)"
     R"("gate":{"manifest":"g","normalizer":"none","limit":0.1,"utterances":20,"seconds":60.0,)"
     R"("modes":[{"name":"offline","groups":[{"name":"all","utterances":20,)"
     R"("full":{"reference":1000,"substitutions":40,"deletions":0,"insertions":0},)"
@@ -244,7 +245,8 @@ TEST(ReportJson, WhatWasNotMeasuredIsNull) {
   auto entry = layer("a", kExact);
   entry.cumulative.reset();
   const auto json = to_json(report_of({entry}));
-  EXPECT_TRUE(json["calibration"].is_null() && json["gate"].is_null() && json["proof"].is_null());
+  EXPECT_TRUE(json["calibration"].is_null() && json["gate"].is_null() && json["proof"].is_null() &&
+              json["divergence"].is_null());
   EXPECT_THAT(dump_json(json["layers"][0]),
               AllOf(HasSubstr(R"("snr_db":null)"), HasSubstr(R"("cumulative":null,"effect":null)"),
                     HasSubstr(R"("input_scale":null)")));

@@ -37,19 +37,18 @@ std::string skipped_lines(const Report& report) {
   std::ranges::stable_sort(reasons, std::greater<>(), &Reason::layers);
   std::string text;
   for (std::size_t i = 0; i < std::min(kReasons, reasons.size()); ++i) {
-    text += line(i == 0 ? "not quantized" : "",
-                 fmt::format("{} x {}", reasons[i].layers, reasons[i].text));
+    text += line(i == 0 ? "not quantized" : "", fmt::format("{} x {}", reasons[i].layers, reasons[i].text));
   }
   std::int64_t others = 0;
   for (std::size_t i = kReasons; i < reasons.size(); ++i) others += reasons[i].layers;
-  if (others > 0) text += line("", fmt::format("{} x another reason", others));
+  if (others > 0)
+    text += line("", fmt::format("{} x another reason (quantization_report.json has them)", others));
   return text;
 }
 
 // A table of layers, worst first, with the cause below each.
 std::string layer_table(const Layers& layers, std::size_t most) {
-  std::vector<std::vector<std::string>> rows = {
-      {"layer", "alone", "cumulative", "cosine", "effect"}};
+  std::vector<std::vector<std::string>> rows = {{"layer", "alone", "cumulative", "cosine", "effect"}};
   for (std::size_t i = 0; i < std::min(most, layers.size()); ++i) {
     const auto& layer = *layers[i];
     rows.push_back({layer.path, decibels(layer.alone->snr_db),
@@ -77,9 +76,8 @@ std::string gate_lines(const GateReport& gate) {
   for (const auto& mode : gate.modes) text += line("", mode_sentence(mode));
   if (!gate.back_off.empty()) {
     const auto& last = gate.back_off.back();
-    text +=
-        line("back-off", fmt::format("{} layers back at full precision, {} more: {:+.2f} points",
-                                     last.layers.size(), mebibytes(last.bytes), last.increase));
+    text += line("back-off", fmt::format("{} layers back at full precision, {} more: {:+.2f} points",
+                                         last.layers.size(), mebibytes(last.bytes), last.increase));
   }
   return text;
 }
@@ -95,6 +93,7 @@ std::string to_text(const Report& report) {
     text += line("smoothing", smoothing);
   }
   if (report.proof) text += line("fold proof", proof_sentence(*report.proof));
+  if (report.divergence) text += line("divergence", divergence_sentence(*report.divergence));
   text += report.gate ? gate_lines(*report.gate) : line("gate", "was not asked for");
   for (const auto& note : report.notes) text += line("note", note);
   const auto worst = worst_first(report);

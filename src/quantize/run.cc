@@ -153,7 +153,9 @@ void Run::say(const std::string& line) const {
 
 Status Run::plan(std::span<const std::string> full_precision) {
   full_precision_.assign(full_precision.begin(), full_precision.end());
-  spec_ = TRY(bench_.select(full_precision));
+  spec_ = TRY(bench_.select(
+      full_precision, options_.budget.empty() ? "at full precision, so that the word error stays in the limit"
+                                              : "at full precision, to meet the budget"));
   plan_ = TRY(bench_.plan(spec_));
   return cancelled();
 }
@@ -262,8 +264,7 @@ Evaluate Run::evaluator(const GateOptions& gate, const std::vector<GateSide>& fu
     const auto subject = full_precision.empty()
                              ? std::string("quantized")
                              : fmt::format("quantized but {} layers", full_precision.size());
-    const auto sides =
-        TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
+    const auto sides = TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
     return quantize::judge(gate, full, sides);
   };
 }
@@ -283,7 +284,7 @@ Status Run::measure_convolutions(const calib::Probe& ask) {
     for (const auto& [other, unused] : plan_.layers) {
       if (other != path) others.push_back(other);
     }
-    const auto spec = TRY(bench_.select(others));
+    const auto spec = TRY(bench_.select(others, "measured alone"));
     const auto alone = TRY(bench_.plan(spec));
     const auto folder = drafts_->draft("alone");
     TRY(bench_.write(folder, alone, spec, writing()));
@@ -430,6 +431,12 @@ Status Run::describe() {
   if (options_.analyze && drafts_) {
     const calib::Probe* ask = TRY(probe());
     cumulative = TRY(cumulative_errors(bench_, plan_, *ask, candidate()));
+  }
+  if (drafts_ && !audio_.empty()) {
+    const calib::Probe* ask = TRY(probe());
+    const auto quantized = TRY(load::load_model(candidate(), {}, bench_.context()));
+    const auto said = TRY(ask->run(*quantized.model));
+    report_.divergence = calib::divergence(ask->reference(), said);
   }
   if (drafts_ && !audio_.empty() && !times_before_) TRY(time_layers());
   const auto in = [](const auto& map, const std::string& path) {

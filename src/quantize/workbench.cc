@@ -50,14 +50,15 @@ void Workbench::calibrated(calib::Statistics statistics, Decisions decisions) {
   planner_.reset();
 }
 
-Result<quant::QuantizationSpec> Workbench::select(std::span<const std::string> full_precision) const {
+Result<quant::QuantizationSpec> Workbench::select(std::span<const std::string> full_precision,
+                                                  const std::string& reason) const {
   auto spec = TRY(quant::select(decisions_.request, facts_, quant::Origin::calibrated));
   spec.producer.version = version();
   spec.producer.recipe = decisions_.recipe;
   spec.producer.options = decisions_.options;
   for (const std::string& path : full_precision) {
     if (spec.layers.erase(path) == 0) continue;
-    spec.producer.skipped.push_back({path, "kept at full precision for the word error or the budget"});
+    spec.producer.skipped.push_back({path, reason});
   }
   return spec;
 }

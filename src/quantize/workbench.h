@@ -22,8 +22,8 @@ struct Decisions {
 
 class Workbench {
  public:
-  // Opens a checkpoint at full precision, 16-bit weights as they are (arithmetic is float32). Errors: those of
-  // load_checkpoint(); invalid_argument: it is quantized already.
+  // Opens a checkpoint at full precision, 16-bit weights as they are (arithmetic is float32). Errors: those
+  // of load_checkpoint(); invalid_argument: it is quantized already.
   static Result<Workbench> open(const std::filesystem::path& path, ExecContext context);
 
   const load::LoadedModel& loaded() const { return loaded_; }
@@ -36,8 +36,9 @@ class Workbench {
   // What calibration found; the decisions hold from now on.
   void calibrated(calib::Statistics statistics, Decisions decisions);
 
-  // The layers that the decisions select, those of `full_precision` left out.
-  Result<quant::QuantizationSpec> select(std::span<const std::string> full_precision) const;
+  // The layers that the decisions select, those of `full_precision` left out for that reason.
+  Result<quant::QuantizationSpec> select(std::span<const std::string> full_precision,
+                                         const std::string& reason) const;
   Result<calib::Plan> plan(const quant::QuantizationSpec& spec);
 
   // Of what was calibrated; there after the first plan().
