@@ -3,10 +3,11 @@
 
     tools/recipe_models.py MODEL RECIPE FOLDER [--oasr PROGRAM]
 
-MODEL is base, tiny.en or u2pp. Writes FOLDER/<model>-<recipe> (what is there is kept), the manifests
-FOLDER/<model>-calibration.jsonl and <model>-held.jsonl, and the statistics. Whisper is calibrated on speechocean762 and
-the 16 kHz files of read_english_misc and held against AN4 and ARCTIC; the U2++, trained on AN4, on every fourth
-recording of AN4's test set and held against the others. Needs OASR_TEST_WEIGHTS and OASR_TEST_DATA (else ../shared).
+MODEL is base, tiny.en or u2pp; RECIPE one of oasr's, or RECIPE+PART with a part of VARIANTS. Writes
+FOLDER/<model>-<recipe> (what is there is kept), the manifests FOLDER/<model>-calibration.jsonl and <model>-held.jsonl,
+and the statistics. Whisper is calibrated on every second recording of speechocean762 and of the 16 kHz files of
+read_english_misc, and held against the others, AN4 and ARCTIC; the U2++, trained on AN4, on every fourth recording of
+AN4's test set and held against the others. Needs OASR_TEST_WEIGHTS and OASR_TEST_DATA (else ../shared).
 """
 
 import argparse
@@ -18,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = ("int8_w8a8_rtn", "smoothquant_w8a8", "smoothquant_w8a8_fused")
+# What may be added to a recipe: convolutions, or an algorithm that no recipe runs by itself.
+VARIANTS = ("conv", "clip_search", "bias_correction")
 MODELS = ("base", "tiny.en", "u2pp")
 RATE = 16000  # Hz, of all models
 
@@ -55,7 +58,8 @@ def splits(model):
     if model == "u2pp":
         rows = rows_of("an4")
         return rows[::4], [row for i, row in enumerate(rows) if i % 4]
-    return rows_of("speechocean762") + rows_of("read_english_misc"), rows_of("an4") + rows_of("kathleen_arctic16k")
+    rows = rows_of("speechocean762") + rows_of("read_english_misc")
+    return rows[::2], rows[1::2] + rows_of("an4") + rows_of("kathleen_arctic16k")
 
 
 def write_manifests(model, folder):
@@ -67,6 +71,24 @@ def write_manifests(model, folder):
     return paths
 
 
+def recipe_arguments(recipe, folder):
+    """Of `oasr quantize`."""
+    name, _, variant = recipe.partition("+")
+    if not variant or variant == "conv":
+        return ["--recipe", name] + (["--module-types", "linear,pointwise_conv,conv"] if variant else [])
+    algorithms = {"smoothquant_w8a8": ["smoothquant", variant, "rtn"], "int8_w8a8_rtn": [variant, "rtn"]}[name]
+    path = folder / f"{recipe}.yaml"
+    path.write_text(json.dumps({"name": recipe, "scheme": "int8_w8a8", "algorithms": algorithms}), encoding="utf-8")
+    return ["--recipe", str(path)]
+
+
+def is_recipe(text):
+    name, plus, variant = text.partition("+")
+    if name not in RECIPES or (plus and variant not in VARIANTS):
+        raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(RECIPES)}, with +{', +'.join(VARIANTS)}")
+    return text
+
+
 def quantize(oasr, model, recipe, folder):
     """The folder of the quantized model; made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +98,8 @@ def quantize(oasr, model, recipe, folder):
         return made
     # One destination for all recipes of a model, so that they share the statistics.
     work = folder / model
-    command = [oasr, "quantize", str(source_of(model)), str(work), "--recipe", recipe, "--calib-manifest", str(calibration),
-               "--calib-utterances", "64", "--force", "--quiet", "--json"]
+    command = [oasr, "quantize", str(source_of(model)), str(work), *recipe_arguments(recipe, folder), "--calib-manifest",
+               str(calibration), "--calib-utterances", "64", "--force", "--quiet", "--json"]
     if model != "u2pp":
         command += ["-l", "en"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -88,7 +110,7 @@ def quantize(oasr, model, recipe, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", choices=MODELS)
-    parser.add_argument("recipe", choices=RECIPES)
+    parser.add_argument("recipe", type=is_recipe)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--oasr", default=str(ROOT / "build" / "release" / "oasr"))
     args = parser.parse_args()

@@ -3,7 +3,7 @@
 
     tools/score_recipes.py [--models base tiny.en u2pp] [--recipes …] [--folder DIR] [--write docs/accuracy.md]
 
-Models and sets are those of tools/recipe_models.py. Both sides are `oasr eval`: Whisper greedy, one window, one
+Models, recipes and sets are those of tools/recipe_models.py. Both sides are `oasr eval`: Whisper greedy, one window, one
 temperature, no timestamps, its English normalizer; the U2++ with attention rescoring offline and in chunks of 16.
 Intervals are paired bootstraps of `oasr eval --compare`. --folder keeps models and results.
 """
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recipe_models import MODELS, RECIPES, ROOT, quantize, source_of, write_manifests
+from recipe_models import MODELS, RECIPES, ROOT, is_recipe, quantize, source_of, write_manifests
 
 WHISPER = ["-l", "en", "--single-window", "--no-timestamps", "--no-fallback", "--normalizer", "whisper-english"]
 MODES = {"base": {"": WHISPER}, "tiny.en": {"": WHISPER},
@@ -62,7 +62,7 @@ def rows(oasr, model, recipes, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES)
+    parser.add_argument("--recipes", nargs="+", type=is_recipe, default=RECIPES)
     parser.add_argument("--oasr", default=str(ROOT / "build" / "release" / "oasr"))
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--write", type=Path, help="a page with <!-- recipes table --> marks")
