@@ -13,7 +13,7 @@ constexpr std::int64_t kTileBytes = kRows * kDepth;
 constexpr std::int64_t kVectorRows = 8;
 
 struct Simd : avx512::Int8Simd {};
-using Epilogue = ScaledMMEpilogue<Simd>;
+using Epilogue = ScaledMMEpilogue<Simd, PackedInt8Weight>;
 
 // Registers: tiles 0 … 3 are sums, 4 and 5 activations of two times 16 rows, 6 and 7 weights of two
 // panels: four products share four loads, the best that eight tiles allow. The loads are the limit (a

@@ -6,12 +6,12 @@ namespace oasr::kernels {
 
 void scaled_mm_avx2(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0,
                   std::int64_t p1, std::byte* scratch) {
-  ScaledMMLaneOf<avx2::WideDot>::run(args, out, p0, p1, scratch);
+  ScaledMMLoop<Int8Product<avx2::WideDot>>::run(args, out, p0, p1, scratch);
 }
 
 NotFinite scaled_mm_quant_avx2(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
                              std::int64_t p1, std::byte* scratch) {
-  return ScaledMMLaneOf<avx2::WideDot>::run_quant(args, out, p0, p1, scratch);
+  return ScaledMMLoop<Int8Product<avx2::WideDot>>::run_quant(args, out, p0, p1, scratch);
 }
 
 }  // namespace oasr::kernels

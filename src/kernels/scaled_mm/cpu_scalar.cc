@@ -6,12 +6,12 @@ namespace oasr::kernels {
 
 void scaled_mm_scalar(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0,
                   std::int64_t p1, std::byte* scratch) {
-  ScaledMMLaneOf<scalar::PlainDot>::run(args, out, p0, p1, scratch);
+  ScaledMMLoop<Int8Product<scalar::PlainDot>>::run(args, out, p0, p1, scratch);
 }
 
 NotFinite scaled_mm_quant_scalar(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
                              std::int64_t p1, std::byte* scratch) {
-  return ScaledMMLaneOf<scalar::PlainDot>::run_quant(args, out, p0, p1, scratch);
+  return ScaledMMLoop<Int8Product<scalar::PlainDot>>::run_quant(args, out, p0, p1, scratch);
 }
 
 }  // namespace oasr::kernels

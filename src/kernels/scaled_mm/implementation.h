@@ -15,20 +15,24 @@
 
 namespace oasr::kernels {
 
-struct ScaledMMImplementation {
+template <class Weight>
+struct ScaledMMFunctions {
   ScaledMMBackend backend;
   // Rows that are int8 already.
-  void (*mm)(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out);
-  NotFinite (*mm_quant)(ExecContext& context, const ScaledMMArgs& args, const Int8Output& out);
+  void (*mm)(ExecContext& context, const ScaledMMArgsOf<Weight>& args, const FloatOutput& out);
+  NotFinite (*mm_quant)(ExecContext& context, const ScaledMMArgsOf<Weight>& args, const Int8Output& out);
   // Rows of floats, quantized per token.
-  NotFinite (*dynamic)(ExecContext& context, const DynamicScaledMMArgs& args, const FloatOutput& out);
-  NotFinite (*dynamic_quant)(ExecContext& context, const DynamicScaledMMArgs& args, const Int8Output& out);
+  NotFinite (*dynamic)(ExecContext& context, const DynamicScaledMMArgsOf<Weight>& args, const FloatOutput& out);
+  NotFinite (*dynamic_quant)(ExecContext& context, const DynamicScaledMMArgsOf<Weight>& args,
+                             const Int8Output& out);
   // Rows of floats, quantized with one calibrated scale.
-  NotFinite (*fixed)(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out);
-  NotFinite (*fixed_quant)(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out);
-  // The same over receptive fields.
-  NotFinite (*conv)(ExecContext& context, const StaticScaledConvArgs& args, const FloatOutput& out);
+  NotFinite (*fixed)(ExecContext& context, const StaticScaledMMArgsOf<Weight>& args, const FloatOutput& out);
+  NotFinite (*fixed_quant)(ExecContext& context, const StaticScaledMMArgsOf<Weight>& args, const Int8Output& out);
   void (*reserve)(ExecContext& context, std::int64_t k);
+};
+struct ScaledMMImplementation : ScaledMMFunctions<PackedInt8Weight> {
+  // The static form over receptive fields.
+  NotFinite (*conv)(ExecContext& context, const StaticScaledConvArgs& args, const FloatOutput& out);
 };
 std::span<const ScaledMMImplementation> scaled_mm_implementations();
 const ScaledMMImplementation& scaled_mm_implementation(ScaledMMBackend backend);

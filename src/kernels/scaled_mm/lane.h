@@ -13,18 +13,22 @@
 namespace oasr::kernels {
 
 // From int32 sums to the output (epilogue.h) for one row of up to kMostPanels panels.
-template <class S>
+template <class S, class Weight>
 class ScaledMMEpilogue {
+  using Args = ScaledMMArgsOf<Weight>;
   using V = typename S::V;
   using Steps = Int8Steps<S>;
-  static constexpr std::int64_t kPanel = PackedInt8Weight::kPanel;
+  static constexpr std::int64_t kPanel = Weight::kPanel;
   static constexpr std::int64_t kChunk = 6;  // rows that are activated at once
 
  public:
   static constexpr std::int64_t kMostPanels = 4;
 
-  ScaledMMEpilogue(const ScaledMMArgs& args, const FloatOutput& out) : args_(args), out_(&out) {}
-  ScaledMMEpilogue(const ScaledMMArgs& args, const Int8Output& out) : args_(args), quant_(&out) {}
+  // row_sums: Σ a(m, k) of every row, for weights with zeros that are floats.
+  ScaledMMEpilogue(const Args& args, const FloatOutput& out, const std::int32_t* row_sums = nullptr)
+      : args_(args), out_(&out), row_sums_(row_sums) {}
+  ScaledMMEpilogue(const Args& args, const Int8Output& out, const std::int32_t* row_sums = nullptr)
+      : args_(args), quant_(&out), row_sums_(row_sums) {}
 
   // Asks for the memory that rows() will write and read, to come while the sums are computed.
   void prefetch(std::int64_t m, std::int64_t count, std::int64_t panel, std::int64_t panels) const {
@@ -50,8 +54,7 @@ class ScaledMMEpilogue {
                        args_.activation == Activation::none && columns % S::kWidth == 0;
     if (plain) {
       for (std::int64_t r = 0; r < count; ++r) {
-        scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns,
-              out_->y + (m + r) * out_->ldy + first);
+        scale(sums + r * stride, m + r, first, columns, out_->y + (m + r) * out_->ldy + first);
       }
     } else {
       for (std::int64_t r = 0; r < count; r += kChunk) {
@@ -70,7 +73,7 @@ class ScaledMMEpilogue {
              std::int64_t first, std::int64_t columns) {
     alignas(64) float values[kChunk * kColumns];
     for (std::int64_t r = 0; r < count; ++r) {
-      scale(sums + r * stride, args_.a_scale.of_row(m + r), first, columns, values + r * kColumns);
+      scale(sums + r * stride, m + r, first, columns, values + r * kColumns);
     }
     activate(values, count, columns);
     if (quant_ == nullptr) {
@@ -111,13 +114,27 @@ class ScaledMMEpilogue {
   }
 
   // a_scale · (w_scale · sum) + bias. Scales are padded to whole panels, the bias is not.
-  void scale(const std::int32_t* sums, float a_scale, std::int64_t first, std::int64_t columns,
+  void scale(const std::int32_t* sums, std::int64_t m, std::int64_t first, std::int64_t columns,
              float* to) const {
     const float* w_scale = args_.weight->scale() + first;
-    const V a = S::set(a_scale);
-    const auto value = [&](std::int64_t n) {
+    const V a = S::set(args_.a_scale.of_row(m));
+    if constexpr (Weight::kFloatZeros) {
+      if (const float* zero = args_.weight->float_zero(); zero != nullptr) {
+        const V row = S::set(-static_cast<float>(row_sums_[m]));
+        return add_bias(first, columns, to, [&](std::int64_t n) {
+          const V product = S::mul(S::load(w_scale + n), S::convert(sums + n));
+          return S::mul(a, S::fma(row, S::load(zero + first + n), product));
+        });
+      }
+    }
+    add_bias(first, columns, to, [&](std::int64_t n) {
       return S::mul(a, S::mul(S::load(w_scale + n), S::convert(sums + n)));
-    };
+    });
+  }
+
+  // to(n) = value(n) + bias(n)
+  template <class Value>
+  [[gnu::always_inline]] void add_bias(std::int64_t first, std::int64_t columns, float* to, Value value) const {
     if (args_.bias == nullptr) {
       for (std::int64_t n = 0; n < columns; n += S::kWidth) S::store(to + n, value(n));
       return;
@@ -141,13 +158,118 @@ class ScaledMMEpilogue {
     }
   }
 
-  const ScaledMMArgs& args_;
+  const Args& args_;
   const FloatOutput* out_ = nullptr;
   const Int8Output* quant_ = nullptr;
+  const std::int32_t* row_sums_;
   NotFinite not_finite_;
 };
 
-// The lane of a processor whose dot-product instructions work on vectors. D, the dot product:
+// The lane of a processor whose dot-product instructions work on vectors: the loop over groups of panels
+// and tiles of rows. Product, the operands of one block as the instructions take them:
+//   Weight, Simd     of args; the vectors of the epilogue
+//   kMaxRows         rows of a register tile; kMaxPanels, panels of it
+//   kStreamRows      up to this many rows the weights are read once, in the order of memory, and k is
+//                    split over kChains<rows> accumulators
+//   kDirectRows      up to this many rows, panels are not worth a pass of their own that unpacks them for
+//                    all rows; kUnpacks, whether there is one: unpack(panel, count)
+//   Product(args, scratch)     prepares all rows
+//   row_sums()                 for the epilogue; end(), scratch that is free
+//   tile<kRows, kPanels, kChains, kUnpacked>(m, panel, sums, stride)
+//       sums(r, n) = Σ a(m + r, k) · w(panel · 16 + n, k), of the panels as packed, or as unpack() left them
+template <class Product>
+class ScaledMMLoop {
+  using Weight = typename Product::Weight;
+  using Args = ScaledMMArgsOf<Weight>;
+  using Epilogue = ScaledMMEpilogue<typename Product::Simd, Weight>;
+  static constexpr std::int64_t kPanel = Weight::kPanel;
+  // Panels that the epilogue sees at once.
+  static constexpr std::int64_t kGroup = Epilogue::kMostPanels;
+
+ public:
+  static void run(const Args& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
+                  std::byte* scratch) {
+    ScaledMMLoop(args, out, scratch).multiply(p0, p1);
+  }
+  static NotFinite run_quant(const Args& args, const Int8Output& out, std::int64_t p0, std::int64_t p1,
+                             std::byte* scratch) {
+    ScaledMMLoop loop(args, out, scratch);
+    loop.multiply(p0, p1);
+    return loop.epilogue_.not_finite();
+  }
+
+ private:
+  template <class Output>
+  ScaledMMLoop(const Args& args, const Output& out, std::byte* scratch)
+      : m_(args.m), product_(args, scratch), epilogue_(args, out, product_.row_sums()) {}
+
+  void multiply(std::int64_t p0, std::int64_t p1) {
+    for (; p0 < p1; p0 += kGroup) {
+      const int panels = static_cast<int>(p1 - p0 < kGroup ? p1 - p0 : kGroup);
+      if (m_ <= Product::kStreamRows) {
+        with_rows<Product::kStreamRows>(static_cast<int>(m_), [&](auto r) {
+          group<r.value, 1, Product::template kChains<r.value>>(0, p0, panels);
+        });
+      } else if (Product::kUnpacks && m_ > Product::kDirectRows) {
+        if constexpr (Product::kUnpacks) unpacked(p0, panels);
+      } else {
+        over_rows([&](auto r, std::int64_t m) { group<r.value, Product::kMaxPanels, 1>(m, p0, panels); });
+      }
+    }
+  }
+
+  // Calls f(rows, m) for tiles of up to kMaxRows rows.
+  template <class F>
+  [[gnu::always_inline]] void over_rows(F f) const {
+    for (std::int64_t m = 0; m < m_; m += Product::kMaxRows) {
+      const int count = static_cast<int>(m_ - m < Product::kMaxRows ? m_ - m : Product::kMaxRows);
+      with_rows<Product::kMaxRows>(count, [&](auto r) { f(r, m); });
+    }
+  }
+
+  // kRows rows of a group of panels.
+  template <int kRows, int kPanels, int kChains>
+  void group(std::int64_t m, std::int64_t panel, int panels) {
+    alignas(64) std::int32_t sums[kRows * kGroup * kPanel];
+    epilogue_.prefetch(m, kRows, panel, panels);
+    int p = 0;
+    for (; p + kPanels <= panels; p += kPanels) tile<kRows, kPanels, kChains, false>(m, panel + p, sums + p * kPanel);
+    if constexpr (kPanels > 1) {
+      for (; p < panels; ++p) tile<kRows, 1, 1, false>(m, panel + p, sums + p * kPanel);
+    }
+    epilogue_.rows(sums, kGroup * kPanel, m, kRows, panel, panels);
+  }
+
+  // All rows of a group of panels, each panel unpacked once for all of them.
+  void unpacked(std::int64_t panel, int panels) {
+    constexpr int kPanels = Product::kMaxPanels;
+    auto* sums = reinterpret_cast<std::int32_t*>(product_.end());
+    const auto down = [&](auto across, int p) {
+      product_.unpack(panel + p, across.value);
+      over_rows([&](auto r, std::int64_t m) {
+        if (p + across.value == panels) epilogue_.prefetch(m, r.value, panel, panels);
+        tile<r.value, across.value, 1, true>(m, panel + p, sums + (m * kGroup + p) * kPanel);
+      });
+    };
+    int p = 0;
+    for (; p + kPanels <= panels; p += kPanels) down(Rows<kPanels>{}, p);
+    if constexpr (kPanels > 1) {
+      for (; p < panels; ++p) down(Rows<1>{}, p);
+    }
+    epilogue_.rows(sums, kGroup * kPanel, 0, m_, panel, panels);
+  }
+
+  template <int kRows, int kPanels, int kChains, bool kUnpacked>
+  void tile(std::int64_t m, std::int64_t panel, std::int32_t* sums) const {
+    product_.template tile<kRows, kPanels, kChains, kUnpacked>(m, panel, sums, kGroup * kPanel);
+  }
+
+  const std::int64_t m_;
+  Product product_;
+  Epilogue epilogue_;
+};
+
+// The operands of int8 products. D, the dot product:
 //   Simd            the vectors of the epilogue (a type of this file's own: its functions must not be
 //                   shared with files of other compiler flags)
 //   Element         of a prepared row
@@ -159,106 +281,52 @@ class ScaledMMEpilogue {
 //       sums(r, n) = Σ a(r, k) · b(k, n), the offset of the weight used or not as the form needs;
 //       kChains > 1 (one panel only) splits k over independent accumulators
 template <class D>
-class ScaledMMLaneOf {
+class Int8Product {
   using Element = typename D::Element;
-  using Weight = typename D::Weight;
-  using Epilogue = ScaledMMEpilogue<typename D::Simd>;
   static constexpr std::int64_t kPanel = PackedInt8Weight::kPanel;
   static constexpr std::int64_t kQuad = PackedInt8Weight::kQuad;
-  // Panels that the epilogue sees at once.
-  static constexpr std::int64_t kGroup = Epilogue::kMostPanels;
-  // Up to this many rows the weights are read once, in the order of memory.
-  static constexpr int kStreamRows = 4;
-  // Up to this many rows, wider weights are not worth their own pass over the panel.
-  static constexpr std::int64_t kDirectRows = 2 * D::kMaxRows;
 
  public:
-  static void run(const ScaledMMArgs& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
-                  std::byte* scratch) {
-    Epilogue epilogue(args, out);
-    ScaledMMLaneOf(args, scratch, epilogue).multiply(p0, p1);
+  using Weight = PackedInt8Weight;
+  using Simd = typename D::Simd;
+  static constexpr int kMaxRows = D::kMaxRows, kMaxPanels = D::kMaxPanels, kStreamRows = 4;
+  static constexpr std::int64_t kDirectRows = 2 * D::kMaxRows;
+  static constexpr bool kUnpacks = sizeof(typename D::Weight) > 1;
+  template <int kRows>
+  static constexpr int kChains = D::template kChains<kRows>;
+
+  Int8Product(const ScaledMMArgs& args, std::byte* scratch)
+      : weight_(*args.weight), lda_(weight_.padded_k()), quads_((weight_.k() + kQuad - 1) / kQuad),
+        rows_(reinterpret_cast<Element*>(scratch)),
+        wide_(reinterpret_cast<typename D::Weight*>(rows_ + args.m * lda_)) {
+    for (std::int64_t m = 0; m < args.m; ++m) {
+      D::prepare(args.a + m * args.lda, weight_.k(), rows_ + m * lda_);
+    }
   }
-  static NotFinite run_quant(const ScaledMMArgs& args, const Int8Output& out, std::int64_t p0,
-                             std::int64_t p1, std::byte* scratch) {
-    Epilogue epilogue(args, out);
-    ScaledMMLaneOf(args, scratch, epilogue).multiply(p0, p1);
-    return epilogue.not_finite();
+
+  static const std::int32_t* row_sums() { return nullptr; }
+  void* end() const { return wide_ + lda_ * kPanel; }
+  void unpack(std::int64_t panel, int) const { D::widen(weight_.panel(panel), quads_, wide_); }
+
+  template <int kRows, int kPanels, int kChains, bool kUnpacked>
+  [[gnu::always_inline]] void tile(std::int64_t m, std::int64_t panel, std::int32_t* sums,
+                                   std::int64_t stride) const {
+    const auto multiply = [&](const auto* weights) {
+      D::template tile<kRows, kPanels, kChains>(rows_ + m * lda_, lda_, weights, lda_ * kPanel, quads_,
+                                                weight_.offset() + panel * kPanel, sums, stride);
+    };
+    if constexpr (kUnpacked) {
+      multiply(wide_);
+    } else {
+      multiply(weight_.panel(panel));
+    }
   }
 
  private:
-  ScaledMMLaneOf(const ScaledMMArgs& args, std::byte* scratch, Epilogue& epilogue)
-      : args_(args), weight_(*args.weight), lda_(weight_.padded_k()),
-        quads_((weight_.k() + kQuad - 1) / kQuad), rows_(reinterpret_cast<Element*>(scratch)),
-        rest_(scratch + static_cast<std::size_t>(args.m * lda_) * sizeof(Element)), epilogue_(epilogue) {}
-
-  void multiply(std::int64_t p0, std::int64_t p1) {
-    for (std::int64_t m = 0; m < args_.m; ++m) {
-      D::prepare(args_.a + m * args_.lda, weight_.k(), rows_ + m * lda_);
-    }
-    for (; p0 < p1; p0 += kGroup) {
-      const int panels = static_cast<int>(p1 - p0 < kGroup ? p1 - p0 : kGroup);
-      if (args_.m <= kStreamRows) {
-        with_rows<kStreamRows>(static_cast<int>(args_.m), [&](auto r) {
-          group<r.value, 1, D::template kChains<r.value>>(0, p0, panels);
-        });
-      } else if (sizeof(Weight) > 1 && args_.m > kDirectRows) {
-        if constexpr (sizeof(Weight) > 1) widened(p0, panels);
-      } else {
-        over_rows([&](auto r, std::int64_t m) { group<r.value, D::kMaxPanels, 1>(m, p0, panels); });
-      }
-    }
-  }
-
-  // Calls f(rows, m) for tiles of up to kMaxRows rows.
-  template <class F>
-  [[gnu::always_inline]] void over_rows(F f) const {
-    for (std::int64_t m = 0; m < args_.m; m += D::kMaxRows) {
-      const int count = static_cast<int>(args_.m - m < D::kMaxRows ? args_.m - m : D::kMaxRows);
-      with_rows<D::kMaxRows>(count, [&](auto r) { f(r, m); });
-    }
-  }
-
-  // kRows rows of a group of panels.
-  template <int kRows, int kPanels, int kChains>
-  void group(std::int64_t m, std::int64_t panel, int panels) {
-    alignas(64) std::int32_t sums[kRows * kGroup * kPanel];
-    epilogue_.prefetch(m, kRows, panel, panels);
-    int p = 0;
-    for (; p + kPanels <= panels; p += kPanels) {
-      tile<kRows, kPanels, kChains>(m, panel + p, weight_.panel(panel + p), sums + p * kPanel);
-    }
-    if constexpr (kPanels > 1) {
-      for (; p < panels; ++p) tile<kRows, 1, 1>(m, panel + p, weight_.panel(panel + p), sums + p * kPanel);
-    }
-    epilogue_.rows(sums, kGroup * kPanel, m, kRows, panel, panels);
-  }
-
-  // All rows of a group of panels, each panel widened once for all of them.
-  void widened(std::int64_t panel, int panels) {
-    auto* weights = reinterpret_cast<Weight*>(rest_);
-    auto* sums = reinterpret_cast<std::int32_t*>(weights + lda_ * kPanel);
-    for (int p = 0; p < panels; ++p) {
-      D::widen(weight_.panel(panel + p), quads_, weights);
-      over_rows([&](auto r, std::int64_t m) {
-        if (p == panels - 1) epilogue_.prefetch(m, r.value, panel, panels);
-        tile<r.value, 1, 1>(m, panel + p, weights, sums + (m * kGroup + p) * kPanel);
-      });
-    }
-    epilogue_.rows(sums, kGroup * kPanel, 0, args_.m, panel, panels);
-  }
-
-  template <int kRows, int kPanels, int kChains, class T>
-  void tile(std::int64_t m, std::int64_t panel, const T* weights, std::int32_t* sums) const {
-    D::template tile<kRows, kPanels, kChains>(rows_ + m * lda_, lda_, weights, lda_ * kPanel, quads_,
-                                              weight_.offset() + panel * kPanel, sums, kGroup * kPanel);
-  }
-
-  const ScaledMMArgs& args_;
   const PackedInt8Weight& weight_;
   const std::int64_t lda_, quads_;
-  Element* rows_;     // [M, lda_]
-  std::byte* rest_;   // a widened panel and the sums of its group
-  Epilogue& epilogue_;
+  Element* rows_;            // [M, lda_]
+  typename D::Weight* wide_;  // a widened panel
 };
 
 }  // namespace oasr::kernels

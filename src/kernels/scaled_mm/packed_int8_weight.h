@@ -16,6 +16,7 @@ class PackedInt8Weight {
   static constexpr std::int64_t kPanel = 16;  // channels
   static constexpr std::int64_t kQuad = 4;    // k side by side
   static constexpr std::int64_t kDepth = 64;  // K is padded with zeros to a multiple of this
+  static constexpr bool kFloatZeros = false;  // the weight is scale · code, without more
   // A sum of K products of int8 values fits in int32 up to here.
   static constexpr std::int64_t kGreatestK = 131'071;
 

@@ -1,81 +1,10 @@
-#include <cmath>
-#include <vector>
-
-#include "kernels/scaled_mm/op.h"
+#include "kernels/scaled_mm/reference.h"
 
 namespace oasr::kernels {
-namespace {
 
-// Calls write(m, n, value) with act(a_scale · (w_scale · float(acc)) + bias).
-template <class Write>
-void for_each_value(const ScaledMMArgs& args, Write write) {
-  const std::int64_t k = args.weight->k();
-  std::vector<std::int8_t> w(static_cast<std::size_t>(k));
-  for (std::int64_t n = 0; n < args.weight->n(); ++n) {
-    args.weight->unpack_row(n, w);
-    for (std::int64_t m = 0; m < args.m; ++m) {
-      std::int32_t acc = 0;
-      for (std::int64_t i = 0; i < k; ++i) acc += args.a[m * args.lda + i] * w[static_cast<std::size_t>(i)];
-      float value = args.weight->scale()[n] * static_cast<float>(acc);
-      value = args.a_scale.of_row(m) * value;
-      if (args.bias != nullptr) value = value + args.bias[n];
-      write(m, n, activate(args.activation, value));
-    }
-  }
-}
-
-// One name for both outputs.
-NotFinite reference(const ScaledMMArgs& args, const FloatOutput& out) {
-  scaled_mm_reference(args, out);
-  return {};
-}
-NotFinite reference(const ScaledMMArgs& args, const Int8Output& out) {
-  return scaled_mm_quant_reference(args, out);
-}
-
-template <class Output>
-NotFinite reference(const DynamicScaledMMArgs& args, const Output& out) {
-  const std::int64_t k = args.weight->k();
-  std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
-  std::vector<float> scale(static_cast<std::size_t>(args.m));
-  NotFinite found = quantize_per_token_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
-                                                  .smooth_inv = args.smooth_inv, .q = q.data(),
-                                                  .ldq = k, .scale = scale.data()});
-  const ScaledMMArgs product{.a = q.data(), .lda = k, .a_scale = ActivationScale::per_token(scale.data()),
-                             .m = args.m, .weight = args.weight, .bias = args.bias,
-                             .activation = args.activation};
-  found.merge(reference(product, out));
-  return found;
-}
-
-template <class Output>
-NotFinite reference(const StaticScaledMMArgs& args, const Output& out) {
-  const std::int64_t k = args.weight->k();
-  std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
-  NotFinite found = quantize_static_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
-                                               .multiplier = args.multiplier, .q = q.data(), .ldq = k});
-  const ScaledMMArgs product{.a = q.data(), .lda = k,
-                             .a_scale = ActivationScale::per_tensor(args.input_scale), .m = args.m,
-                             .weight = args.weight, .bias = args.bias, .activation = args.activation};
-  found.merge(reference(product, out));
-  return found;
-}
-
-}  // namespace
-
-void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out) {
-  for_each_value(args, [&](std::int64_t m, std::int64_t n, float value) {
-    if (out.residual != nullptr) value = std::fma(out.alpha, value, out.residual[m * out.ldr + n]);
-    out.y[m * out.ldy + n] = value;
-  });
-}
-
+void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out) { (void)reference(args, out).row; }
 NotFinite scaled_mm_quant_reference(const ScaledMMArgs& args, const Int8Output& out) {
-  const std::int64_t n = args.weight->n();
-  std::vector<float> values(static_cast<std::size_t>(args.m * n));
-  scaled_mm_reference(args, {.y = values.data(), .ldy = n});
-  return quantize_static_reference({.x = values.data(), .ldx = n, .m = args.m, .k = n,
-                                    .multiplier = out.multiplier, .q = out.q, .ldq = out.ldq});
+  return reference(args, out);
 }
 
 NotFinite scaled_mm_dynamic_reference(const DynamicScaledMMArgs& args, const FloatOutput& out) {
