@@ -171,10 +171,10 @@ class ScaledMMEpilogue {
 //   kMaxRows         rows of a register tile; kMaxPanels, panels of it
 //   kStreamRows      up to this many rows the weights are read once, in the order of memory, and k is
 //                    split over kChains<rows> accumulators
-//   kDirectRows      up to this many rows, panels are not worth a pass of their own that unpacks them for
-//                    all rows; kUnpacks, whether there is one: unpack(panel, count)
+//   kUnpacks         whether panels can be unpacked once for all rows: unpack(panel), which is not worth a
+//                    pass of its own for up to kDirectRows; end() is the scratch memory after it
 //   Product(args, scratch)     prepares all rows
-//   row_sums()                 for the epilogue; end(), scratch that is free
+//   row_sums()                 for the epilogue
 //   tile<kRows, kPanels, kChains, kUnpacked>(m, panel, sums, stride)
 //       sums(r, n) = Σ a(m + r, k) · w(panel · 16 + n, k), of the panels as packed, or as unpack() left them
 template <class Product>
@@ -210,11 +210,15 @@ class ScaledMMLoop {
         with_rows<Product::kStreamRows>(static_cast<int>(m_), [&](auto r) {
           group<r.value, 1, Product::template kChains<r.value>>(0, p0, panels);
         });
-      } else if (Product::kUnpacks && m_ > Product::kDirectRows) {
-        if constexpr (Product::kUnpacks) unpacked(p0, panels);
-      } else {
-        over_rows([&](auto r, std::int64_t m) { group<r.value, Product::kMaxPanels, 1>(m, p0, panels); });
+        continue;
       }
+      if constexpr (Product::kUnpacks) {
+        if (m_ > Product::kDirectRows) {
+          unpacked(p0, panels);
+          continue;
+        }
+      }
+      over_rows([&](auto r, std::int64_t m) { group<r.value, Product::kMaxPanels, 1>(m, p0, panels); });
     }
   }
 
@@ -242,19 +246,13 @@ class ScaledMMLoop {
 
   // All rows of a group of panels, each panel unpacked once for all of them.
   void unpacked(std::int64_t panel, int panels) {
-    constexpr int kPanels = Product::kMaxPanels;
     auto* sums = reinterpret_cast<std::int32_t*>(product_.end());
-    const auto down = [&](auto across, int p) {
-      product_.unpack(panel + p, across.value);
+    for (int p = 0; p < panels; ++p) {
+      product_.unpack(panel + p);
       over_rows([&](auto r, std::int64_t m) {
-        if (p + across.value == panels) epilogue_.prefetch(m, r.value, panel, panels);
-        tile<r.value, across.value, 1, true>(m, panel + p, sums + (m * kGroup + p) * kPanel);
+        if (p == panels - 1) epilogue_.prefetch(m, r.value, panel, panels);
+        tile<r.value, 1, 1, true>(m, panel + p, sums + (m * kGroup + p) * kPanel);
       });
-    };
-    int p = 0;
-    for (; p + kPanels <= panels; p += kPanels) down(Rows<kPanels>{}, p);
-    if constexpr (kPanels > 1) {
-      for (; p < panels; ++p) down(Rows<1>{}, p);
     }
     epilogue_.rows(sums, kGroup * kPanel, 0, m_, panel, panels);
   }
@@ -306,7 +304,7 @@ class Int8Product {
 
   static const std::int32_t* row_sums() { return nullptr; }
   void* end() const { return wide_ + lda_ * kPanel; }
-  void unpack(std::int64_t panel, int) const { D::widen(weight_.panel(panel), quads_, wide_); }
+  void unpack(std::int64_t panel) const { D::widen(weight_.panel(panel), quads_, wide_); }
 
   template <int kRows, int kPanels, int kChains, bool kUnpacked>
   [[gnu::always_inline]] void tile(std::int64_t m, std::int64_t panel, std::int32_t* sums,
