@@ -3,8 +3,8 @@
 //   oasr_bench_int4 [seconds for each case, default 0.3] [lane]
 //
 // A case multiplies by several weights one after the other, together of 64 MB in int8, so that few rows are
-// bound by memory as in a decoder. int8, groups of 128 and whole channels take turns; each counts with its best
-// CPU time.
+// bound by memory as in a decoder. int8, groups of 128 and whole channels take turns; each counts with its
+// best CPU time.
 #include <time.h>
 
 #include <cstdio>
@@ -87,7 +87,8 @@ void shape(std::int64_t n, std::int64_t k) {
     const FloatOutput out{.y = y.data(), .ldy = row_stride(n)};
     for (const std::int64_t m : {1, 2, 4, 6, 8, 12, 16, 24, 32, 64, 256}) {
       const auto args = [&]<class Weight>(const Timed<Weight>&) {
-        return ScaledMMArgsOf<Weight>{.a = a.data(), .lda = k, .a_scale = ActivationScale::per_token(a_scale.data()), .m = m};
+        return ScaledMMArgsOf<Weight>{
+            .a = a.data(), .lda = k, .a_scale = ActivationScale::per_token(a_scale.data()), .m = m};
       };
       eight.best = groups.best = channels.best = 1e9;
       const double end = seconds_now() + budget;
@@ -96,9 +97,11 @@ void shape(std::int64_t n, std::int64_t k) {
         groups.run(context, args(groups), out);
         channels.run(context, args(channels), out);
       } while (seconds_now() < end);
-      std::printf("%-12s %4ld x %5ld x %5ld  int8 %9.1f us  groups %9.1f us, %5.2f times as fast  channels %9.1f us, %5.2f\n",
-                  std::string(lane.name).c_str(), m, n, k, eight.microseconds(), groups.microseconds(),
-                  eight.best / groups.best, channels.microseconds(), eight.best / channels.best);
+      std::printf(
+          "%-12s %4ld x %5ld x %5ld  int8 %9.1f us  groups %9.1f us, %5.2f times as fast  channels %9.1f us, "
+          "%5.2f\n",
+          std::string(lane.name).c_str(), m, n, k, eight.microseconds(), groups.microseconds(),
+          eight.best / groups.best, channels.microseconds(), eight.best / channels.best);
     }
   }
 }
@@ -109,8 +112,13 @@ void shape(std::int64_t n, std::int64_t k) {
 int main(int argc, char** argv) {
   if (argc > 1) oasr::kernels::budget = std::atof(argv[1]);
   if (argc > 2) oasr::kernels::only = argv[2];
-  for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{4096, 4096}, {512, 512}, {2048, 512}, {512, 2048},
-                             {256, 2048}, {2048, 256}, {256, 256}}) {
+  for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{4096, 4096},
+                             {512, 512},
+                             {2048, 512},
+                             {512, 2048},
+                             {256, 2048},
+                             {2048, 256},
+                             {256, 256}}) {
     oasr::kernels::shape(n, k);
   }
 }

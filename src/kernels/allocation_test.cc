@@ -14,6 +14,7 @@
 #include "kernels/norm/op.h"
 #include "kernels/quantize/norm.h"
 #include "kernels/scaled_conv/op.h"
+#include "kernels/scaled_mm_int4/op.h"
 #include "kernels/testing.h"
 
 namespace {
@@ -127,6 +128,41 @@ TEST(Int8Kernels, DoNotAllocateOnceReserved) {
       EXPECT_FALSE(scaled_conv_static(context, {.x = x.data(), .geometry = geometry, .multiplier = multiplier.data(),
                                                 .x_scale = scales.data(), .weight = &conv},
                                       {.y = y.data(), .ldy = kWidth}));
+    }
+    EXPECT_EQ(allocations.load() - before, 0) << lane.name;
+  }
+}
+
+TEST(Kernels, AllocateNothingForInt4AfterReserve) {
+  constexpr std::int64_t kWidth = 128, kFrames = 150;
+  const std::vector<std::uint8_t> codes(static_cast<std::size_t>(kWidth * kWidth), 9);
+  const std::vector<std::uint8_t> group_scale(codes.size() / PackedInt4Weight::kGroup, 3);
+  const std::vector<std::int16_t> group_zero(group_scale.size(), 20);
+  const auto x = random_floats(kFrames * kWidth, 1), scales = random_floats(kWidth, 2);
+  const auto weight = PackedInt4Weight::pack_groups(kWidth, kWidth, codes, scales, group_scale, group_zero);
+  std::vector<std::int8_t> q(static_cast<std::size_t>(kFrames * kWidth), 1), q_out = q;
+  std::vector<float> y(q.size());
+  for (const Int4MMLane& lane : runnable(int4_mm_lanes())) {
+    ThreadPool pool(3);
+    ExecContext context{&pool, lane.isa};
+    int4_mm_reserve(context, kWidth);
+    const std::int64_t before = allocations.load();
+    for (int i = 0; i < (lane.isa == Isa::scalar ? 3 : 100); ++i) {
+      for (const std::int64_t m : {std::int64_t{1}, std::int64_t{5}, kFrames}) {
+        const FloatOutput out{.y = y.data(), .ldy = kWidth};
+        const Int8Output quantized{.multiplier = scales.data(), .q = q_out.data(), .ldq = kWidth};
+        const Int4MMArgs args{.a = q.data(), .lda = kWidth, .a_scale = ActivationScale::per_tensor(scales.data()),
+                              .m = m, .weight = &weight, .activation = Activation::gelu};
+        scaled_mm(context, args, out);
+        EXPECT_FALSE(scaled_mm_quant(context, args, quantized));
+        const DynamicInt4MMArgs dynamic{.x = x.data(), .ldx = kWidth, .m = m, .weight = &weight};
+        EXPECT_FALSE(scaled_mm_dynamic(context, dynamic, out));
+        EXPECT_FALSE(scaled_mm_dynamic(context, dynamic, quantized));
+        const StaticInt4MMArgs fixed{.x = x.data(), .ldx = kWidth, .m = m, .multiplier = x.data(),
+                                     .input_scale = scales.data(), .weight = &weight};
+        EXPECT_FALSE(scaled_mm_static(context, fixed, out));
+        EXPECT_FALSE(scaled_mm_static(context, fixed, quantized));
+      }
     }
     EXPECT_EQ(allocations.load() - before, 0) << lane.name;
   }

@@ -237,7 +237,9 @@ class ScaledMMLoop {
     alignas(64) std::int32_t sums[kRows * kGroup * kPanel];
     epilogue_.prefetch(m, kRows, panel, panels);
     int p = 0;
-    for (; p + kPanels <= panels; p += kPanels) tile<kRows, kPanels, kChains, false>(m, panel + p, sums + p * kPanel);
+    for (; p + kPanels <= panels; p += kPanels) {
+      tile<kRows, kPanels, kChains, false>(m, panel + p, sums + p * kPanel);
+    }
     if constexpr (kPanels > 1) {
       for (; p < panels; ++p) tile<kRows, 1, 1, false>(m, panel + p, sums + p * kPanel);
     }

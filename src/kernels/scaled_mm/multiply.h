@@ -17,9 +17,8 @@ NotFinite point_to(const ScaledMMArgsOf<Weight>& all, std::int64_t m0, ScaledMMA
 template <class Weight, class Output>
 NotFinite multiply(ExecContext& context, const ScaledMMArgsOf<Weight>& args, const Output& out) {
   return multiply_blocks(context, args, out, false,
-                         [&](std::int64_t m0, std::int64_t, const BlockScratch&, ScaledMMArgsOf<Weight>& block) {
-                           return point_to(args, m0, block);
-                         });
+                         [&](std::int64_t m0, std::int64_t, const BlockScratch&,
+                             ScaledMMArgsOf<Weight>& block) { return point_to(args, m0, block); });
 }
 
 // Multiplies int8 rows that exist only in scratch memory: quantize(m0, count, scratch, scale) makes those
@@ -41,12 +40,17 @@ NotFinite multiply(ExecContext& context, const DynamicScaledMMArgsOf<Weight>& ar
   const auto quantize = quantize_lane(context.isa).per_token;
   return quantize_and_multiply(
       context,
-      ScaledMMArgsOf<Weight>{.m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation},
-      out,
-      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
+      ScaledMMArgsOf<Weight>{
+          .m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation},
+      out, [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
         scale = ActivationScale::per_token(scratch.scale);
-        return quantize({.x = args.x + m0 * args.ldx, .ldx = args.ldx, .m = count, .k = args.weight->k(),
-                         .smooth_inv = args.smooth_inv, .q = scratch.a, .ldq = scratch.lda,
+        return quantize({.x = args.x + m0 * args.ldx,
+                         .ldx = args.ldx,
+                         .m = count,
+                         .k = args.weight->k(),
+                         .smooth_inv = args.smooth_inv,
+                         .q = scratch.a,
+                         .ldq = scratch.lda,
                          .scale = scratch.scale},
                         0, count);
       });
@@ -57,12 +61,17 @@ NotFinite multiply(ExecContext& context, const StaticScaledMMArgsOf<Weight>& arg
   const auto quantize = quantize_lane(context.isa).fixed;
   return quantize_and_multiply(
       context,
-      ScaledMMArgsOf<Weight>{.m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation},
-      out,
-      [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
+      ScaledMMArgsOf<Weight>{
+          .m = args.m, .weight = args.weight, .bias = args.bias, .activation = args.activation},
+      out, [&](std::int64_t m0, std::int64_t count, const BlockScratch& scratch, ActivationScale& scale) {
         scale = ActivationScale::per_tensor(args.input_scale);
-        return quantize({.x = args.x + m0 * args.ldx, .ldx = args.ldx, .m = count, .k = args.weight->k(),
-                         .multiplier = args.multiplier, .q = scratch.a, .ldq = scratch.lda},
+        return quantize({.x = args.x + m0 * args.ldx,
+                         .ldx = args.ldx,
+                         .m = count,
+                         .k = args.weight->k(),
+                         .multiplier = args.multiplier,
+                         .q = scratch.a,
+                         .ldq = scratch.lda},
                         0, count);
       });
 }

@@ -47,8 +47,13 @@ NotFinite reference(const ScaledMMArgsOf<Weight>& args, const Int8Output& out) {
   const std::int64_t n = args.weight->n();
   std::vector<float> values(static_cast<std::size_t>(args.m * n));
   (void)reference(args, FloatOutput{.y = values.data(), .ldy = n}).row;
-  return quantize_static_reference({.x = values.data(), .ldx = n, .m = args.m, .k = n,
-                                    .multiplier = out.multiplier, .q = out.q, .ldq = out.ldq});
+  return quantize_static_reference({.x = values.data(),
+                                    .ldx = n,
+                                    .m = args.m,
+                                    .k = n,
+                                    .multiplier = out.multiplier,
+                                    .q = out.q,
+                                    .ldq = out.ldq});
 }
 
 template <class Weight, class Output>
@@ -56,12 +61,21 @@ NotFinite reference(const DynamicScaledMMArgsOf<Weight>& args, const Output& out
   const std::int64_t k = args.weight->k();
   std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
   std::vector<float> scale(static_cast<std::size_t>(args.m));
-  NotFinite found = quantize_per_token_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
-                                                  .smooth_inv = args.smooth_inv, .q = q.data(),
-                                                  .ldq = k, .scale = scale.data()});
-  const ScaledMMArgsOf<Weight> product{
-      .a = q.data(), .lda = k, .a_scale = ActivationScale::per_token(scale.data()), .m = args.m,
-      .weight = args.weight, .bias = args.bias, .activation = args.activation};
+  NotFinite found = quantize_per_token_reference({.x = args.x,
+                                                  .ldx = args.ldx,
+                                                  .m = args.m,
+                                                  .k = k,
+                                                  .smooth_inv = args.smooth_inv,
+                                                  .q = q.data(),
+                                                  .ldq = k,
+                                                  .scale = scale.data()});
+  const ScaledMMArgsOf<Weight> product{.a = q.data(),
+                                       .lda = k,
+                                       .a_scale = ActivationScale::per_token(scale.data()),
+                                       .m = args.m,
+                                       .weight = args.weight,
+                                       .bias = args.bias,
+                                       .activation = args.activation};
   found.merge(reference(product, out));
   return found;
 }
@@ -70,11 +84,20 @@ template <class Weight, class Output>
 NotFinite reference(const StaticScaledMMArgsOf<Weight>& args, const Output& out) {
   const std::int64_t k = args.weight->k();
   std::vector<std::int8_t> q(static_cast<std::size_t>(args.m * k));
-  NotFinite found = quantize_static_reference({.x = args.x, .ldx = args.ldx, .m = args.m, .k = k,
-                                               .multiplier = args.multiplier, .q = q.data(), .ldq = k});
-  const ScaledMMArgsOf<Weight> product{
-      .a = q.data(), .lda = k, .a_scale = ActivationScale::per_tensor(args.input_scale), .m = args.m,
-      .weight = args.weight, .bias = args.bias, .activation = args.activation};
+  NotFinite found = quantize_static_reference({.x = args.x,
+                                               .ldx = args.ldx,
+                                               .m = args.m,
+                                               .k = k,
+                                               .multiplier = args.multiplier,
+                                               .q = q.data(),
+                                               .ldq = k});
+  const ScaledMMArgsOf<Weight> product{.a = q.data(),
+                                       .lda = k,
+                                       .a_scale = ActivationScale::per_tensor(args.input_scale),
+                                       .m = args.m,
+                                       .weight = args.weight,
+                                       .bias = args.bias,
+                                       .activation = args.activation};
   found.merge(reference(product, out));
   return found;
 }

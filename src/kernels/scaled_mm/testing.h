@@ -37,29 +37,45 @@ struct WeightKind;
 template <class Weight>
 struct ScaledMMCase {
   ScaledMMCase(std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed)
-      : m(m), n(n), k(k), a(random_int8(m * (k + 3), seed)), a_scale(random_scales(m, seed + 1)),
+      : m(m),
+        n(n),
+        k(k),
+        a(random_int8(m * (k + 3), seed)),
+        a_scale(random_scales(m, seed + 1)),
         weight(WeightKind<Weight>::make(n, k, seed)),
-        bias(random_floats(n, seed + 4)), residual(random_floats(m * (n + 1), seed + 5)),
-        multiplier(random_floats(n, seed + 6, 20.0f)), with_bias(seed % 3 != 0),
+        bias(random_floats(n, seed + 4)),
+        residual(random_floats(m * (n + 1), seed + 5)),
+        multiplier(random_floats(n, seed + 6, 20.0f)),
+        with_bias(seed % 3 != 0),
         activation(seed % 2 == 0 ? some_activation(seed / 2) : Activation::none),
-        with_residual(seed % 4 < 2), per_token(seed % 5 != 0) {}
+        with_residual(seed % 4 < 2),
+        per_token(seed % 5 != 0) {}
 
   ScaledMMArgsOf<Weight> args() const {
-    return {.a = a.data(), .lda = k + 3,
-            .a_scale = per_token ? ActivationScale::per_token(a_scale.data()) : ActivationScale::per_tensor(a_scale.data()),
-            .m = m, .weight = &weight, .bias = with_bias ? bias.data() : nullptr,
+    return {.a = a.data(),
+            .lda = k + 3,
+            .a_scale = per_token ? ActivationScale::per_token(a_scale.data())
+                                 : ActivationScale::per_tensor(a_scale.data()),
+            .m = m,
+            .weight = &weight,
+            .bias = with_bias ? bias.data() : nullptr,
             .activation = activation};
   }
   FloatOutput to(std::vector<float>& y) const {
     y.assign(size(m * (n + 5)), 77.0f);
-    return {.residual = with_residual ? residual.data() : nullptr, .ldr = n + 1,
-            .alpha = m % 2 == 0 ? 1.0f : 0.3f, .y = y.data(), .ldy = n + 5};
+    return {.residual = with_residual ? residual.data() : nullptr,
+            .ldr = n + 1,
+            .alpha = m % 2 == 0 ? 1.0f : 0.3f,
+            .y = y.data(),
+            .ldy = n + 5};
   }
   Int8Output to(std::vector<std::int8_t>& q) const {
     q.assign(size(m * (n + 5)), 99);
     return {.multiplier = multiplier.data(), .q = q.data(), .ldq = n + 5};
   }
-  std::vector<std::byte> scratch() const { return std::vector<std::byte>(WeightKind<Weight>::scratch(m, k) + 64); }
+  std::vector<std::byte> scratch() const {
+    return std::vector<std::byte>(WeightKind<Weight>::scratch(m, k) + 64);
+  }
 
   // Every lane, both outputs, panels cut in two.
   void expect_lanes_equal() const {
@@ -71,8 +87,8 @@ struct ScaledMMCase {
     std::byte* aligned = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
     const std::int64_t panels = weight.panels(), cut = panels / 3;
     for (const auto& lane : WeightKind<Weight>::lanes()) {
-      const std::string what = std::string(lane.name) + " m " + std::to_string(m) + " n " + std::to_string(n) +
-                               " k " + std::to_string(k);
+      const std::string what = std::string(lane.name) + " m " + std::to_string(m) + " n " +
+                               std::to_string(n) + " k " + std::to_string(k);
       const FloatOutput out = to(y);
       lane.run(args(), out, 0, cut, aligned);
       lane.run(args(), out, cut, panels, aligned);
@@ -101,19 +117,32 @@ template <class Weight>
 struct QuantizingScaledMMCase {
   QuantizingScaledMMCase(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ldx, unsigned seed,
                          std::initializer_list<std::int64_t> odd = {})
-      : product(m, n, k, seed), ldx(ldx), x(random_floats((m - 1) * ldx + k, seed + 7, 2.0f)),
-        smooth_inv(random_floats(k, seed + 8)), multiplier(static_multiplier(smooth_inv, input_scale, k)),
+      : product(m, n, k, seed),
+        ldx(ldx),
+        x(random_floats((m - 1) * ldx + k, seed + 7, 2.0f)),
+        smooth_inv(random_floats(k, seed + 8)),
+        multiplier(static_multiplier(smooth_inv, input_scale, k)),
         smooth(seed % 2 == 1) {
     for (const std::int64_t i : odd) x[size(i)] = i % 2 == 0 ? kInf : std::nanf("");
   }
 
   DynamicScaledMMArgsOf<Weight> dynamic() const {
-    return {.x = x.data(), .ldx = ldx, .m = product.m, .smooth_inv = smooth ? smooth_inv.data() : nullptr,
-            .weight = &product.weight, .bias = product.args().bias, .activation = product.args().activation};
+    return {.x = x.data(),
+            .ldx = ldx,
+            .m = product.m,
+            .smooth_inv = smooth ? smooth_inv.data() : nullptr,
+            .weight = &product.weight,
+            .bias = product.args().bias,
+            .activation = product.args().activation};
   }
   StaticScaledMMArgsOf<Weight> fixed() const {
-    return {.x = x.data(), .ldx = ldx, .m = product.m, .multiplier = multiplier.data(),
-            .input_scale = &input_scale, .weight = &product.weight, .bias = product.args().bias,
+    return {.x = x.data(),
+            .ldx = ldx,
+            .m = product.m,
+            .multiplier = multiplier.data(),
+            .input_scale = &input_scale,
+            .weight = &product.weight,
+            .bias = product.args().bias,
             .activation = product.args().activation};
   }
 
@@ -129,12 +158,23 @@ struct QuantizingScaledMMCase {
     NotFinite found;
     if (dynamically) {
       args.a_scale = ActivationScale::per_token(scale.data());
-      found = quantize_per_token(context, {.x = x.data(), .ldx = ldx, .m = m, .k = k,
-                                           .smooth_inv = dynamic().smooth_inv, .q = q.data(), .ldq = k, .scale = scale.data()});
+      found = quantize_per_token(context, {.x = x.data(),
+                                           .ldx = ldx,
+                                           .m = m,
+                                           .k = k,
+                                           .smooth_inv = dynamic().smooth_inv,
+                                           .q = q.data(),
+                                           .ldq = k,
+                                           .scale = scale.data()});
     } else {
       args.a_scale = ActivationScale::per_tensor(&input_scale);
-      found = quantize_static(context, {.x = x.data(), .ldx = ldx, .m = m, .k = k,
-                                        .multiplier = multiplier.data(), .q = q.data(), .ldq = k});
+      found = quantize_static(context, {.x = x.data(),
+                                        .ldx = ldx,
+                                        .m = m,
+                                        .k = k,
+                                        .multiplier = multiplier.data(),
+                                        .q = q.data(),
+                                        .ldq = k});
     }
     if constexpr (std::is_same_v<Output, Int8Output>) {
       found.merge(scaled_mm_quant(context, args, out));
@@ -150,11 +190,15 @@ struct QuantizingScaledMMCase {
     const auto check = [&](bool dynamically, auto call, const char* form) {
       expect_pair_equal(context, dynamically, call, what + form, row);
     };
-    check(true, [&](const auto& out) { return scaled_mm_dynamic(context, dynamic(), out); }, " dynamic");
-    check(false, [&](const auto& out) { return scaled_mm_static(context, fixed(), out); }, " static");
+    check(
+        true, [&](const auto& out) { return scaled_mm_dynamic(context, dynamic(), out); }, " dynamic");
+    check(
+        false, [&](const auto& out) { return scaled_mm_static(context, fixed(), out); }, " static");
     if (!references) return;
-    check(true, [&](const auto& out) { return scaled_mm_dynamic_reference(dynamic(), out); }, " reference");
-    check(false, [&](const auto& out) { return scaled_mm_static_reference(fixed(), out); }, " reference");
+    check(
+        true, [&](const auto& out) { return scaled_mm_dynamic_reference(dynamic(), out); }, " reference");
+    check(
+        false, [&](const auto& out) { return scaled_mm_static_reference(fixed(), out); }, " reference");
   }
 
   template <class Call>

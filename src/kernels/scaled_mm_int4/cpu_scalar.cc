@@ -4,12 +4,12 @@
 namespace oasr::kernels {
 
 void int4_mm_scalar(const Int4MMArgs& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
-                std::byte* scratch) {
+                    std::byte* scratch) {
   ScaledMMLoop<Int4Product<scalar::Int4Dot>>::run(args, out, p0, p1, scratch);
 }
 
-NotFinite int4_mm_quant_scalar(const Int4MMArgs& args, const Int8Output& out, std::int64_t p0, std::int64_t p1,
-                           std::byte* scratch) {
+NotFinite int4_mm_quant_scalar(const Int4MMArgs& args, const Int8Output& out, std::int64_t p0,
+                               std::int64_t p1, std::byte* scratch) {
   return ScaledMMLoop<Int4Product<scalar::Int4Dot>>::run_quant(args, out, p0, p1, scratch);
 }
 

@@ -1,5 +1,5 @@
-// The dot product of AVX2: vpmaddubsw of codes and activations. A pair of products is 15 · 128 · 2 at most, so
-// eight of them add up in 16 bits before a vpmaddwd, with the group's scale, widens them.
+// The dot product of AVX2: vpmaddubsw of codes and activations. A pair of products is 15 · 128 · 2 at most,
+// so eight of them add up in 16 bits before a vpmaddwd, with the group's scale, widens them.
 #pragma once
 
 #include "kernels/quantize/vectors_avx2.h"
@@ -20,7 +20,8 @@ struct Int4Dot {
     const __m256i bytes = _mm256_set1_epi8(1), words = _mm256_set1_epi16(1);
     __m256i total = _mm256_setzero_si256();
     for (std::int64_t i = 0; i < count; i += 32) {
-      const __m256i pairs = _mm256_maddubs_epi16(bytes, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
+      const __m256i pairs =
+          _mm256_maddubs_epi16(bytes, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
       total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, words));
     }
     const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
@@ -89,7 +90,8 @@ struct Int4Dot {
 #pragma GCC unroll 2
         for (int v = 0; v < 2; ++v) {
           at[r][v] = _mm256_add_epi16(at[r][v], _mm256_maddubs_epi16(weights[v], quad));
-          asm("" : "+x"(at[r][v]));  // now: g++ 12 would add products to each other first, out of registers
+          // Now, not later: g++ 12 would add products to each other first, and run out of registers.
+          asm("" : "+x"(at[r][v]));
         }
       }
     }
@@ -97,8 +99,9 @@ struct Int4Dot {
 
   // sums(r, ·) -= z · Σ a(r) of group g; the first group starts them.
   template <int kRows>
-  [[gnu::always_inline]] static void start_group(const Int4Operands& x, std::int64_t g, const std::uint8_t* levels,
-                                                 std::int32_t* sums, std::int64_t stride) {
+  [[gnu::always_inline]] static void start_group(const Int4Operands& x, std::int64_t g,
+                                                 const std::uint8_t* levels, std::int32_t* sums,
+                                                 std::int64_t stride) {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       const __m256i minus_zero =

@@ -65,7 +65,8 @@ struct Int4Dot {
   // at(r, ·) += a(r, ·) · codes of eight k.
   template <int kPanels, int kChains, int kRows, int kAcross>
   [[gnu::always_inline]] static void step(const std::int8_t* a, std::int64_t lda, const std::uint8_t* b,
-                                          std::int64_t panel_stride, int chain, __m512i (&at)[kRows][kAcross]) {
+                                          std::int64_t panel_stride, int chain,
+                                          __m512i (&at)[kRows][kAcross]) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       __m512i weights[kPanels];
@@ -87,7 +88,8 @@ struct Int4Dot {
 
   // sums(r, ·) += s · at(r, ·) - z · Σ a(r) of group g.
   template <int kRows, int kPanels, int kAcross>
-  [[gnu::always_inline]] static void add_group(const Int4Operands& x, std::int64_t g, const std::uint8_t* levels,
+  [[gnu::always_inline]] static void add_group(const Int4Operands& x, std::int64_t g,
+                                               const std::uint8_t* levels,
                                                const __m512i (&at)[kRows][kAcross], std::int32_t* sums,
                                                std::int64_t stride) {
 #pragma GCC unroll 8

@@ -50,8 +50,9 @@ const Int4MMImplementation& int4_mm_implementation(ScaledMMBackend backend) {
 
 std::string implementation_name(const Int4MMImplementation& implementation, Isa isa) {
   const bool native = implementation.backend == ScaledMMBackend::native;
-  return "scaled_mm_int4 " + std::string(native ? int4_mm_lane(isa).name
-                                                : enum_name(scaled_mm_backend_names(), implementation.backend));
+  return "scaled_mm_int4 " + std::string(native
+                                             ? int4_mm_lane(isa).name
+                                             : enum_name(scaled_mm_backend_names(), implementation.backend));
 }
 
 }  // namespace oasr::kernels

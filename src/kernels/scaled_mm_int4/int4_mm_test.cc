@@ -19,7 +19,8 @@ struct RandomGroups {
       const int least = from(0, 15 - range), greatest = least + range;
       scale.push_back(static_cast<std::uint8_t>(s));
       zero.push_back(static_cast<std::int16_t>(from(greatest * s - 127, least * s + 128)));
-      for (std::int64_t i = 0; i < kGroup; ++i) codes[size(g * kGroup + i)] = static_cast<std::uint8_t>(from(least, greatest));
+      for (std::int64_t i = 0; i < kGroup; ++i)
+        codes[size(g * kGroup + i)] = static_cast<std::uint8_t>(from(least, greatest));
     }
   }
   PackedInt4Weight pack(std::span<const float> channel_scale) const {
@@ -39,12 +40,14 @@ std::vector<std::uint8_t> random_codes(std::int64_t count, unsigned seed) {
 
 template <>
 struct WeightKind<PackedInt4Weight> {
-  // Groups where K has whole ones and the seed is odd; else channels, with integer zeros, float zeros or both.
+  // Groups where K has whole ones and the seed is odd; else channels, with integer zeros, float zeros or
+  // both.
   static PackedInt4Weight make(std::int64_t n, std::int64_t k, unsigned seed) {
     const auto scale = random_scales(n, seed + 3);
     if (k % kGroup == 0 && seed % 2 == 1) return RandomGroups(n, k, seed + 2).pack(scale);
     return PackedInt4Weight::pack_channels(
-        n, k, random_codes(n * k, seed + 2), scale, seed % 3 == 0 ? std::vector<std::uint8_t>() : random_codes(n, seed + 9),
+        n, k, random_codes(n * k, seed + 2), scale,
+        seed % 3 == 0 ? std::vector<std::uint8_t>() : random_codes(n, seed + 9),
         seed % 3 == 1 ? std::vector<float>() : random_floats(n, seed + 10, 0.05f));
   }
   static auto lanes() { return runnable(int4_mm_lanes()); }
@@ -65,7 +68,8 @@ PackedInt8Weight as_int8(const PackedInt4Weight& weight) {
 }
 
 // One group's codes, scale and zero for all of an [n, k] weight.
-PackedInt4Weight uniform(std::int64_t n, std::int64_t k, std::uint8_t code, std::uint8_t scale, std::int16_t zero) {
+PackedInt4Weight uniform(std::int64_t n, std::int64_t k, std::uint8_t code, std::uint8_t scale,
+                         std::int16_t zero) {
   RandomGroups all(n, k, 1);
   std::fill(all.codes.begin(), all.codes.end(), code);
   std::fill(all.scale.begin(), all.scale.end(), scale);
@@ -106,9 +110,16 @@ TEST(Int4MMLanes, EqualTheReferenceForEveryM) {
 }
 
 TEST(Int4MMLanes, EqualTheReferenceOnTheModelsShapes) {
-  for (const auto& [m, n, k] : {std::tuple{50, 512, 512}, {96, 384, 384}, {3, 2048, 512}, {37, 384, 1536},
-                                {9, 512, 2048}, {5, 256, 2048}, {16, 512, 240}, {1, 512, 2048}}) {
-    for (const unsigned form : {0u, 1u}) Case(m, n, k, 2 * static_cast<unsigned>(n + k + m) + form).expect_lanes_equal();
+  for (const auto& [m, n, k] : {std::tuple{50, 512, 512},
+                                {96, 384, 384},
+                                {3, 2048, 512},
+                                {37, 384, 1536},
+                                {9, 512, 2048},
+                                {5, 256, 2048},
+                                {16, 512, 240},
+                                {1, 512, 2048}}) {
+    for (const unsigned form : {0u, 1u})
+      Case(m, n, k, 2 * static_cast<unsigned>(n + k + m) + form).expect_lanes_equal();
   }
 }
 
@@ -119,7 +130,8 @@ TEST(Int4MMLanes, HoldTheGreatestSums) {
     std::uint8_t code, scale;
     std::int16_t zero;
   };
-  const End ends[] = {{15, 17, 128}, {0, 17, 128}, {15, 1, 0}, {15, 1, 15}, {15, 127, 1778}, {15, 127, 2033}, {0, 127, -127}};
+  const End ends[] = {{15, 17, 128},   {0, 17, 128},    {15, 1, 0},    {15, 1, 15},
+                      {15, 127, 1778}, {15, 127, 2033}, {0, 127, -127}};
   for (const auto& [code, scale, zero] : ends) {
     for (const std::int8_t a : {std::int8_t{127}, std::int8_t{-128}, std::int8_t{0}}) {
       for (const std::int64_t m : {1, 5, 33}) {
@@ -134,7 +146,7 @@ TEST(Int4MMLanes, HoldTheGreatestSums) {
 
 TEST(Int4MMLanes, HoldTheGreatestK) {
   const std::int64_t k = PackedInt4Weight::kGreatestK, whole = k / kGroup * kGroup;
-  for (const std::int16_t zero : {1778, 2033}) {
+  for (const std::int16_t zero : {std::int16_t{1778}, std::int16_t{2033}}) {
     Case groups(2, 3, whole, 1);
     std::fill(groups.a.begin(), groups.a.end(), std::int8_t{-128});
     groups.weight = uniform(3, whole, 15, 127, zero);
@@ -142,8 +154,8 @@ TEST(Int4MMLanes, HoldTheGreatestK) {
   }
   Case channels(2, 3, k, 2);
   std::fill(channels.a.begin(), channels.a.end(), std::int8_t{-128});
-  channels.weight = PackedInt4Weight::pack_channels(3, k, std::vector<std::uint8_t>(size(3 * k), 15), random_scales(3, 2),
-                                                    std::vector<std::uint8_t>{0, 8, 15});
+  channels.weight = PackedInt4Weight::pack_channels(3, k, std::vector<std::uint8_t>(size(3 * k), 15),
+                                                    random_scales(3, 2), std::vector<std::uint8_t>{0, 8, 15});
   channels.expect_lanes_equal();
 }
 
@@ -169,12 +181,15 @@ TEST(Int4MMLanes, TreatOddScalesZerosBiasesAndResidualsLikeTheReference) {
 
 TEST(Int4MMLanes, GiveTheBitsOfInt8OnTheWeightsTheyStandFor) {
   ThreadPool pool(2);
-  for (const auto& [m, n, k, seed] : {std::tuple{1, 67, 256, 1u}, {7, 40, 384, 11u}, {50, 130, 1024, 3u}, {5, 33, 61, 4u},
+  for (const auto& [m, n, k, seed] : {std::tuple{1, 67, 256, 1u},
+                                      {7, 40, 384, 11u},
+                                      {50, 130, 1024, 3u},
+                                      {5, 33, 61, 4u},
                                       {4, 48, 200, 10u}}) {
     QuantizingCase four(m, n, k, k + 2, seed);
     if (four.product.weight.float_zero() != nullptr) {
-      four.product.weight = PackedInt4Weight::pack_channels(n, k, random_codes(n * k, seed), random_scales(n, seed),
-                                                            random_codes(n, seed + 1));
+      four.product.weight = PackedInt4Weight::pack_channels(
+          n, k, random_codes(n * k, seed), random_scales(n, seed), random_codes(n, seed + 1));
     }
     const PackedInt8Weight eight = as_int8(four.product.weight);
     const auto with_eight = [&]<template <class> class Args>(const Args<PackedInt4Weight>& args, auto copy) {
@@ -186,9 +201,11 @@ TEST(Int4MMLanes, GiveTheBitsOfInt8OnTheWeightsTheyStandFor) {
     };
     const auto mm = four.product.args();
     const auto mm8 = with_eight(mm, ScaledMMArgs{.a = mm.a, .lda = mm.lda, .a_scale = mm.a_scale});
-    const auto dynamic8 = with_eight(four.dynamic(), DynamicScaledMMArgs{.x = four.x.data(), .ldx = four.ldx,
-                                                                         .smooth_inv = four.dynamic().smooth_inv});
-    const auto fixed8 = with_eight(four.fixed(), StaticScaledMMArgs{.x = four.x.data(), .ldx = four.ldx,
+    const auto dynamic8 = with_eight(
+        four.dynamic(),
+        DynamicScaledMMArgs{.x = four.x.data(), .ldx = four.ldx, .smooth_inv = four.dynamic().smooth_inv});
+    const auto fixed8 = with_eight(four.fixed(), StaticScaledMMArgs{.x = four.x.data(),
+                                                                    .ldx = four.ldx,
                                                                     .multiplier = four.multiplier.data(),
                                                                     .input_scale = four.fixed().input_scale});
     for (const Int4MMLane& lane : WeightKind<PackedInt4Weight>::lanes()) {
@@ -197,16 +214,21 @@ TEST(Int4MMLanes, GiveTheBitsOfInt8OnTheWeightsTheyStandFor) {
         std::vector<T> expected, got;
         run8(four.product.to(expected));
         run4(four.product.to(got));
-        EXPECT_EQ(std::memcmp(expected.data(), got.data(), expected.size() * sizeof(T)), 0) << lane.name << form << " m " << m;
+        EXPECT_EQ(std::memcmp(expected.data(), got.data(), expected.size() * sizeof(T)), 0)
+            << lane.name << form << " m " << four.product.m;
       };
-      expect_equal(0.0f, [&](auto out) { scaled_mm(context, mm8, out); },
-                   [&](auto out) { scaled_mm(context, mm, out); }, " mm");
-      expect_equal(std::int8_t{}, [&](auto out) { EXPECT_FALSE(scaled_mm_quant(context, mm8, out)); },
-                   [&](auto out) { EXPECT_FALSE(scaled_mm_quant(context, mm, out)); }, " quant");
-      expect_equal(0.0f, [&](auto out) { EXPECT_FALSE(scaled_mm_dynamic(context, dynamic8, out)); },
-                   [&](auto out) { EXPECT_FALSE(scaled_mm_dynamic(context, four.dynamic(), out)); }, " dynamic");
-      expect_equal(std::int8_t{}, [&](auto out) { EXPECT_FALSE(scaled_mm_static(context, fixed8, out)); },
-                   [&](auto out) { EXPECT_FALSE(scaled_mm_static(context, four.fixed(), out)); }, " static");
+      expect_equal(
+          0.0f, [&](auto out) { scaled_mm(context, mm8, out); },
+          [&](auto out) { scaled_mm(context, mm, out); }, " mm");
+      expect_equal(
+          std::int8_t{}, [&](auto out) { EXPECT_FALSE(scaled_mm_quant(context, mm8, out)); },
+          [&](auto out) { EXPECT_FALSE(scaled_mm_quant(context, mm, out)); }, " quant");
+      expect_equal(
+          0.0f, [&](auto out) { EXPECT_FALSE(scaled_mm_dynamic(context, dynamic8, out)); },
+          [&](auto out) { EXPECT_FALSE(scaled_mm_dynamic(context, four.dynamic(), out)); }, " dynamic");
+      expect_equal(
+          std::int8_t{}, [&](auto out) { EXPECT_FALSE(scaled_mm_static(context, fixed8, out)); },
+          [&](auto out) { EXPECT_FALSE(scaled_mm_static(context, four.fixed(), out)); }, " static");
     }
   }
 }
@@ -256,9 +278,14 @@ TEST(Int4MM, EqualsTheReferenceForAnyNumberOfThreads) {
 TEST(Int4MM, RunsTheLaneThatIsAskedForOrTheBestBelow) {
   for (const Int4MMLane& lane : int4_mm_lanes()) EXPECT_EQ(int4_mm_lane(lane.isa).name, lane.name);
   if (int4_mm_lanes().size() == 1) return;
-  EXPECT_EQ(int4_mm_lane(Isa::avx_vnni).name, "avx2");
-  EXPECT_EQ(int4_mm_lane(Isa::avx512).name, "avx2");
-  EXPECT_EQ(int4_mm_lane(Isa::amx).name, "avx512_vnni");
+  for (const auto& [isa, name] : {std::pair{Isa::scalar, "scalar"},
+                                  {Isa::avx2, "avx2"},
+                                  {Isa::avx_vnni, "avx2"},
+                                  {Isa::avx512, "avx2"},
+                                  {Isa::avx512_vnni, "avx512_vnni"},
+                                  {Isa::amx, "avx512_vnni"}}) {
+    EXPECT_EQ(int4_mm_lane(isa).name, name);
+  }
 }
 
 TEST(Int4MM, GivesTheWorkedValues) {
@@ -267,12 +294,13 @@ TEST(Int4MM, GivesTheWorkedValues) {
   const std::uint8_t first[] = {0, 5, 9, 14};
   std::copy(std::begin(first), std::end(first), codes.begin());
   const float scale = 0.01f, a_scale = 0.25f;
-  const auto group = PackedInt4Weight::pack_groups(1, kGroup, codes, {&scale, 1}, std::vector<std::uint8_t>{16},
-                                                   std::vector<std::int16_t>{112});
+  const auto group = PackedInt4Weight::pack_groups(
+      1, kGroup, codes, {&scale, 1}, std::vector<std::uint8_t>{16}, std::vector<std::int16_t>{112});
   std::vector<std::int8_t> a(size(kGroup), 1);
   const std::int8_t activations[] = {2, -1, 3, 4};
   std::copy(std::begin(activations), std::end(activations), a.begin());
-  // One level: y = 1/8 · (1/2 · (1 · 2 + 2 · 3) - 1/2 · (1 + 2)) = 5/16, with the sum of the codes of the input.
+  // One level: y = 1/8 · (1/2 · (1 · 2 + 2 · 3) - 1/2 · (1 + 2)) = 5/16, with the sum of the codes of the
+  // input.
   const float half = 0.5f, eighth = 0.125f;
   const std::uint8_t two[] = {2, 3}, one = 1;
   const std::int8_t input[] = {1, 2};
@@ -283,10 +311,13 @@ TEST(Int4MM, GivesTheWorkedValues) {
     ExecContext context{&pool, lane.isa};
     float y = 0;
     const FloatOutput out{.y = &y, .ldy = 1};
-    scaled_mm(context, {.a = a.data(), .a_scale = ActivationScale::per_tensor(&a_scale), .m = 1, .weight = &group}, out);
+    scaled_mm(context,
+              {.a = a.data(), .a_scale = ActivationScale::per_tensor(&a_scale), .m = 1, .weight = &group},
+              out);
     EXPECT_EQ(y, 0.25f * (0.01f * 352.0f)) << lane.name;
     for (const auto* weight : {&shifted, &corrected}) {
-      scaled_mm(context, {.a = input, .a_scale = ActivationScale::per_tensor(&eighth), .m = 1, .weight = weight}, out);
+      scaled_mm(context,
+                {.a = input, .a_scale = ActivationScale::per_tensor(&eighth), .m = 1, .weight = weight}, out);
       EXPECT_EQ(y, 5.0f / 16.0f) << lane.name;
     }
   }
@@ -309,9 +340,9 @@ TEST(Int4MMQuant, ReportsTheFirstRowThatIsNotFinite) {
 
 TEST(Int4MMOfFloats, EqualsTheUnfusedPairOnEveryLane) {
   // The last row overlaps: a convolution of three taps.
-  const std::tuple<int, int, int, int> shapes[] = {{1, 200, 130, 133}, {2, 67, 1, 1},     {4, 33, 128, 130},
-                                                   {17, 5, 31, 40},    {130, 200, 256, 260}, {300, 96, 70, 70},
-                                                   {50, 512, 512, 512}, {97, 130, 1152, 1155}, {43, 67, 384, 128}};
+  const std::tuple<int, int, int, int> shapes[] = {
+      {1, 200, 130, 133}, {2, 67, 1, 1},       {4, 33, 128, 130},     {17, 5, 31, 40},   {130, 200, 256, 260},
+      {300, 96, 70, 70},  {50, 512, 512, 512}, {97, 130, 1152, 1155}, {43, 67, 384, 128}};
   for (const int threads : {1, 2, 3, 16}) {
     ThreadPool pool(threads);
     for (const auto& [m, n, k, ldx] : shapes) {
@@ -320,8 +351,9 @@ TEST(Int4MMOfFloats, EqualsTheUnfusedPairOnEveryLane) {
         for (const Int4MMLane& lane : WeightKind<PackedInt4Weight>::lanes()) {
           if (lane.isa == Isa::scalar && threads > 2) continue;
           ExecContext context{&pool, lane.isa};
-          const std::string what = std::string(lane.name) + " m " + std::to_string(m) + " n " + std::to_string(n) +
-                                   " k " + std::to_string(k) + " threads " + std::to_string(threads);
+          const std::string what = std::string(lane.name) + " m " + std::to_string(m) + " n " +
+                                   std::to_string(n) + " k " + std::to_string(k) + " threads " +
+                                   std::to_string(threads);
           test.expect_pairs_equal(context, what, -1, threads == 1 && lane.isa == Isa::scalar);
         }
       }
@@ -333,7 +365,8 @@ TEST(Int4MMOfFloats, ReportsTheFirstRowThatIsNotFinite) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
     for (const unsigned seed : {1u, 2u, 9u, 12u}) {
-      const QuantizingCase alone(1, 20, 128, 128, seed, {127}), late(300, 72, 300, 301, seed, {299 * 301, 288 * 301 + 299}),
+      const QuantizingCase alone(1, 20, 128, 128, seed, {127}),
+          late(300, 72, 300, 301, seed, {299 * 301, 288 * 301 + 299}),
           none(9, 72, 30, 40, seed, {3 * 40 + 35});
       for (const Int4MMLane& lane : WeightKind<PackedInt4Weight>::lanes()) {
         ExecContext context{&pool, lane.isa};
@@ -378,7 +411,8 @@ TEST(Int4MMImplementations, GiveTheSameBitsFromEveryFunction) {
     EXPECT_EQ(implementation_name(int4_mm_implementation(ScaledMMBackend::native), lane.isa),
               "scaled_mm_int4 " + std::string(lane.name));
   }
-  EXPECT_EQ(implementation_name(int4_mm_implementation(ScaledMMBackend::reference), Isa::avx2), "scaled_mm_int4 reference");
+  EXPECT_EQ(implementation_name(int4_mm_implementation(ScaledMMBackend::reference), Isa::avx2),
+            "scaled_mm_int4 reference");
   EXPECT_EQ(int4_mm_implementations().size(), scaled_mm_backend_names().size());
 }
 
@@ -402,8 +436,9 @@ TEST(PackedInt4Weight, ReturnsWhatItWasGivenInHalfTheBytes) {
       EXPECT_EQ(weight.group_zero(n, g), given.zero[size(3 * n + g)]);
     }
   }
-  EXPECT_EQ(PackedInt4Weight::pack_channels(16, 65, random_codes(16 * 65, 1), random_scales(16, 2), {}).bytes(),
-            16u * (128 / 2 + 4) + 16 * 4);
+  EXPECT_EQ(
+      PackedInt4Weight::pack_channels(16, 65, random_codes(16 * 65, 1), random_scales(16, 2), {}).bytes(),
+      16u * (128 / 2 + 4) + 16 * 4);
 }
 
 }  // namespace

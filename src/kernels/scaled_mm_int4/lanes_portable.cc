@@ -6,7 +6,8 @@ namespace oasr::kernels {
 namespace {
 
 constexpr std::array kLanes = {
-    Int4MMLane{.name = "scalar", .isa = Isa::scalar, .run = int4_mm_scalar, .run_quant = int4_mm_quant_scalar},
+    Int4MMLane{
+        .name = "scalar", .isa = Isa::scalar, .run = int4_mm_scalar, .run_quant = int4_mm_quant_scalar},
 };
 
 }  // namespace

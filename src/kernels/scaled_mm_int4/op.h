@@ -4,11 +4,13 @@
 // Contract (every lane, any M, tile, split, thread count, instruction set: the same bits):
 //   acc(m, n) = Σ a(m, k) · w(n, k) over the whole K, exact
 // With float zeros, u is not shifted by them, and the epilogue has one step more, a single rounding:
-//   value(m, n) = act(a_scale[m] · fma(-float(Σ_k a(m, k)), float_zero[n], w_scale[n] · float(acc)) + bias[n])
+//   value(m, n) = act(a_scale[m] · fma(-float(Σ_k a(m, k)), float_zero[n], w_scale[n] · float(acc)) +
+//   bias[n])
 // A row's result depends on that row only.
 //
 // How the lanes get there: acc = Σ_g (s_g · Σ_{k in g} a · u - z_g · Σ_{k in g} a), modulo 2³². The codes are
-// the unsigned operand of the dot product as they are, and a group costs one more multiplication for each sum.
+// the unsigned operand of the dot product as they are, and a group costs one more multiplication for each
+// sum.
 #pragma once
 
 #include "kernels/scaled_mm/implementation.h"

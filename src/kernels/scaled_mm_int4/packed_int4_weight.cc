@@ -39,7 +39,8 @@ PackedInt4Weight::PackedInt4Weight(std::int64_t n, std::int64_t k, std::int64_t 
   scale_ = padded_floats(scale, panels());
 }
 
-PackedInt4Weight PackedInt4Weight::pack_groups(std::int64_t n, std::int64_t k, std::span<const std::uint8_t> codes,
+PackedInt4Weight PackedInt4Weight::pack_groups(std::int64_t n, std::int64_t k,
+                                               std::span<const std::uint8_t> codes,
                                                std::span<const float> scale,
                                                std::span<const std::uint8_t> group_scale,
                                                std::span<const std::int16_t> group_zero) {
@@ -58,8 +59,10 @@ PackedInt4Weight PackedInt4Weight::pack_groups(std::int64_t n, std::int64_t k, s
   return packed;
 }
 
-PackedInt4Weight PackedInt4Weight::pack_channels(std::int64_t n, std::int64_t k, std::span<const std::uint8_t> codes,
-                                                 std::span<const float> scale, std::span<const std::uint8_t> zero,
+PackedInt4Weight PackedInt4Weight::pack_channels(std::int64_t n, std::int64_t k,
+                                                 std::span<const std::uint8_t> codes,
+                                                 std::span<const float> scale,
+                                                 std::span<const std::uint8_t> zero,
                                                  std::span<const float> float_zero) {
   PackedInt4Weight packed(n, k, (k + kDepth - 1) / kDepth * kDepth / kLineK, scale);
   const auto channels = static_cast<std::size_t>(n);
@@ -86,7 +89,8 @@ void PackedInt4Weight::pack_row(std::int64_t n, const std::uint8_t* codes,
     const std::int64_t depth = group_lines_ * kLineK, end = std::min(k_, (g + 1) * depth);
     for (std::int64_t i = g * depth; i < end; ++i) {
       const int value = codes[i] * at.scale + at.minus_zero;
-      CHECK(codes[i] <= 15 && value >= -128 && value <= 127, "a code of four bits that stands for an int8 value");
+      CHECK(codes[i] <= 15 && value >= -128 && value <= 127,
+            "a code of four bits that stands for an int8 value");
       const Place where = place(j, i, group_lines_);
       to[where.byte] = static_cast<std::uint8_t>(to[where.byte] | codes[i] << where.shift);
     }

@@ -28,13 +28,14 @@ class PackedInt4Weight {
   static constexpr bool kFloatZeros = true;  // there may be some
 
   PackedInt4Weight() = default;
-  // codes [N, K], scale [N] (one float a channel), group_scale [N, K / kGroup] of 1 … 127, group_zero likewise
-  // and scaled already: u · group_scale - group_zero is an int8 value for every code. K is a multiple of kGroup.
+  // codes [N, K], scale [N] (one float a channel), group_scale [N, K / kGroup] of 1 … 127, group_zero
+  // likewise and scaled already: u · group_scale - group_zero is an int8 value for every code. K is a
+  // multiple of kGroup.
   static PackedInt4Weight pack_groups(std::int64_t n, std::int64_t k, std::span<const std::uint8_t> codes,
                                       std::span<const float> scale, std::span<const std::uint8_t> group_scale,
                                       std::span<const std::int16_t> group_zero);
-  // s = 1, and z: zero [N] of 0 … 15, or none. Any K. float_zero [N], of foreign weights or empty: a channel's
-  // value is scale · u - float_zero instead, in the order of scaled_mm_int4/op.h.
+  // s = 1, and z: zero [N] of 0 … 15, or none. Any K. float_zero [N], of foreign weights or empty: a
+  // channel's value is scale · u - float_zero instead, in the order of scaled_mm_int4/op.h.
   static PackedInt4Weight pack_channels(std::int64_t n, std::int64_t k, std::span<const std::uint8_t> codes,
                                         std::span<const float> scale, std::span<const std::uint8_t> zero,
                                         std::span<const float> float_zero = {});

@@ -10,7 +10,7 @@ namespace oasr::kernels {
 
 // What a dot product reads: rows of s8 and the sums of their groups, panels as they are packed.
 struct Int4Operands {
-  const std::int8_t* a;        // row stride lda, zeros up to the padded K
+  const std::int8_t* a;  // row stride lda, zeros up to the padded K
   std::int64_t lda;
   const std::int32_t* a_sums;  // Σ a of each group; row stride groups
   const std::uint8_t* b;       // panels panel_stride apart
@@ -19,8 +19,8 @@ struct Int4Operands {
 };
 
 // Codes are unpacked in the loop of the dot product, however many rows there are: a mask and a shift for each
-// tile of rows hide behind its multiplications. A pass that unpacks panels once for all rows was measured, and
-// lost at any number of rows.
+// tile of rows hide behind its multiplications. A pass that unpacks panels once for all rows was measured,
+// and lost at any number of rows.
 //
 // D, the dot product:
 //   Simd, kMaxRows, kMaxPanels, kStreamRows, kChains<rows>     as the loop wants them
@@ -39,7 +39,9 @@ class Int4Product {
   // Producers need not give the sums of a row's groups: a pass over a row that is in the first-level cache
   // costs as much as the products of a channel or two.
   Int4Product(const Int4MMArgs& args, std::byte* scratch)
-      : weight_(*args.weight), lda_(weight_.padded_k()), groups_(weight_.groups()),
+      : weight_(*args.weight),
+        lda_(weight_.padded_k()),
+        groups_(weight_.groups()),
         rows_(reinterpret_cast<std::int8_t*>(scratch)),
         sums_(reinterpret_cast<std::int32_t*>(rows_ + args.m * lda_)) {
     const std::int64_t k = weight_.k(), depth = lda_ / groups_;
@@ -58,9 +60,13 @@ class Int4Product {
   [[gnu::always_inline]] void tile(std::int64_t m, std::int64_t panel, std::int32_t* sums,
                                    std::int64_t stride) const {
     static_assert(!kUnpacked);
-    const Int4Operands operands{.a = rows_ + m * lda_, .lda = lda_, .a_sums = sums_ + m * groups_,
-                                .b = weight_.panel(panel), .panel_stride = weight_.panel_bytes(),
-                                .groups = groups_, .lines = weight_.group_lines()};
+    const Int4Operands operands{.a = rows_ + m * lda_,
+                                .lda = lda_,
+                                .a_sums = sums_ + m * groups_,
+                                .b = weight_.panel(panel),
+                                .panel_stride = weight_.panel_bytes(),
+                                .groups = groups_,
+                                .lines = weight_.group_lines()};
     D::template tile<kRows, kPanels, kChains>(operands, sums, stride);
   }
 
