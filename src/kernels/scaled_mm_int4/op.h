@@ -9,8 +9,7 @@
 // A row's result depends on that row only.
 //
 // How the lanes get there: acc = Σ_g (s_g · Σ_{k in g} a · u - z_g · Σ_{k in g} a), modulo 2³². The codes are
-// the unsigned operand of the dot product as they are, and a group costs one more multiplication for each
-// sum.
+// the unsigned operand of the dot product as they are, and a group costs two multiplications for each sum.
 #pragma once
 
 #include "kernels/scaled_mm/implementation.h"
@@ -33,8 +32,7 @@ NotFinite scaled_mm_static(ExecContext& context, const StaticInt4MMArgs& args, c
 // Reserves the scratch memory of every thread for 4-bit weights of up to k columns.
 void int4_mm_reserve(ExecContext& context, std::int64_t k);
 
-// AVX-VNNI and AMX have no lane of their own: they run AVX2's, whose 16-bit sums of small codes are nearly
-// as fast, and AVX-512 VNNI's.
+// One layout serves all lanes. AVX-VNNI and AMX have no lane of their own: they run AVX2's and AVX-512 VNNI's.
 using Int4MMLane = ScaledMMLaneOf<PackedInt4Weight>;
 std::span<const Int4MMLane> int4_mm_lanes();
 const Int4MMLane& int4_mm_lane(Isa isa);
