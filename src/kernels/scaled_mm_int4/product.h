@@ -19,8 +19,8 @@ struct Int4Operands {
 };
 
 // Codes are unpacked in the loop of the dot product, however many rows there are: a mask and a shift for each
-// tile of rows hide behind its multiplications. A pass that unpacks panels once for all rows was measured,
-// and lost at any number of rows.
+// tile of rows hide behind its multiplications. A pass that unpacks panels once for all rows was measured and
+// did not pay (bench/results/cpu/int4-kernels-zen4.md).
 //
 // D, the dot product:
 //   Simd, kMaxRows, kMaxPanels, kStreamRows, kChains<rows>     as the loop wants them
