@@ -1,5 +1,6 @@
 #include "kernels/scaled_mm_int4/packed_int4_weight.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -10,14 +11,16 @@ namespace {
 constexpr std::int64_t kPanel = PackedInt4Weight::kPanel, kLine = PackedInt4Weight::kLine;
 constexpr std::int64_t kLineK = PackedInt4Weight::kLineK;
 
-// Where code k of channel j of a panel is: the byte, and the bits of it.
-struct Place {
-  std::int64_t byte;
-  int shift;
-};
-Place place(std::int64_t j, std::int64_t k, std::int64_t group_lines) {
-  const std::int64_t line = k / kLineK;
-  return {(line + line / group_lines) * kLine + j * 4 + k % 4, k % kLineK < 4 ? 0 : 4};
+// Calls f(k, byte, shift) for the codes of group g of channel j: where in its panel each is.
+template <class F>
+void for_group(const PackedInt4Weight& weight, std::int64_t j, std::int64_t g, F f) {
+  const std::int64_t lines = weight.group_lines();
+  std::int64_t k = g * lines * kLineK, byte = g * (lines + 1) * kLine + j * 4;
+  const std::int64_t end = std::min(weight.k(), k + lines * kLineK);
+  for (; k < end; k += kLineK, byte += kLine) {
+    const std::int64_t count = std::min(kLineK, end - k);
+    for (std::int64_t i = 0; i < count; ++i) f(k + i, byte + i % 4, i < 4 ? 0 : 4);
+  }
 }
 
 AlignedBuffer padded_floats(std::span<const float> values, std::int64_t panels) {
@@ -82,43 +85,42 @@ PackedInt4Weight PackedInt4Weight::pack_channels(std::int64_t n, std::int64_t k,
 void PackedInt4Weight::pack_row(std::int64_t n, const std::uint8_t* codes,
                                 const std::function<Level(std::int64_t g)>& level) {
   auto* to = reinterpret_cast<std::uint8_t*>(data_.data()) + n / kPanel * panel_bytes();
-  const std::int64_t j = n % kPanel;
   for (std::int64_t g = 0; g < groups(); ++g) {
     const Level at = level(g);
     CHECK(at.scale >= 1 && at.scale <= 127, "an integer scale of 1 … 127");
-    const std::int64_t depth = group_lines_ * kLineK, end = std::min(k_, (g + 1) * depth);
-    for (std::int64_t i = g * depth; i < end; ++i) {
-      const int value = codes[i] * at.scale + at.minus_zero;
-      CHECK(codes[i] <= 15 && value >= -128 && value <= 127,
+    for_group(*this, n % kPanel, g, [&](std::int64_t k, std::int64_t byte, int shift) {
+      const int value = codes[k] * at.scale + at.minus_zero;
+      CHECK(codes[k] <= 15 && value >= -128 && value <= 127,
             "a code of four bits that stands for an int8 value");
-      const Place where = place(j, i, group_lines_);
-      to[where.byte] = static_cast<std::uint8_t>(to[where.byte] | codes[i] << where.shift);
-    }
-    std::memcpy(to + ((g + 1) * (group_lines_ + 1) - 1) * kLine + j * 4, &at, sizeof at);
+      to[byte] = static_cast<std::uint8_t>(to[byte] | codes[k] << shift);
+    });
+    std::memcpy(to + level_byte(n % kPanel, g), &at, sizeof at);
   }
 }
 
 const PackedInt4Weight::Level& PackedInt4Weight::level(std::int64_t n, std::int64_t g) const {
   CHECK(n >= 0 && n < n_ && g >= 0 && g < groups(), "a group outside the weight");
-  const std::uint8_t* line = panel(n / kPanel) + ((g + 1) * (group_lines_ + 1) - 1) * kLine;
-  return reinterpret_cast<const Level*>(line)[n % kPanel];
+  return *reinterpret_cast<const Level*>(panel(n / kPanel) + level_byte(n % kPanel, g));
 }
 
 void PackedInt4Weight::unpack_codes(std::int64_t n, std::span<std::uint8_t> out) const {
   CHECK(n >= 0 && n < n_ && out.size() == static_cast<std::size_t>(k_), "a row outside the weight");
   const std::uint8_t* from = panel(n / kPanel);
-  for (std::int64_t i = 0; i < k_; ++i) {
-    const Place where = place(n % kPanel, i, group_lines_);
-    out[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(from[where.byte] >> where.shift & 15);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    for_group(*this, n % kPanel, g, [&](std::int64_t k, std::int64_t byte, int shift) {
+      out[static_cast<std::size_t>(k)] = static_cast<std::uint8_t>(from[byte] >> shift & 15);
+    });
   }
 }
 
 void PackedInt4Weight::unpack_row(std::int64_t n, std::span<std::int8_t> out) const {
   auto* codes = reinterpret_cast<std::uint8_t*>(out.data());
   unpack_codes(n, {codes, out.size()});
-  for (std::int64_t i = 0; i < k_; ++i) {
-    const Level& at = level(n, i / (group_lines_ * kLineK));
-    out[static_cast<std::size_t>(i)] = static_cast<std::int8_t>(codes[i] * at.scale + at.minus_zero);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const Level& at = level(n, g);
+    for_group(*this, n % kPanel, g, [&](std::int64_t k, std::int64_t, int) {
+      out[static_cast<std::size_t>(k)] = static_cast<std::int8_t>(codes[k] * at.scale + at.minus_zero);
+    });
   }
 }
 

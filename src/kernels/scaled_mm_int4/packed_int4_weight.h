@@ -74,6 +74,10 @@ class PackedInt4Weight {
   // The codes and levels of row n.
   void pack_row(std::int64_t n, const std::uint8_t* codes, const std::function<Level(std::int64_t g)>& level);
   const Level& level(std::int64_t n, std::int64_t g) const;
+  // Where in its panel the level of channel j's group g is.
+  std::int64_t level_byte(std::int64_t j, std::int64_t g) const {
+    return ((g + 1) * (group_lines_ + 1) - 1) * kLine + j * 4;
+  }
 
   std::int64_t n_ = 0, k_ = 0, group_lines_ = 1;
   AlignedBuffer data_, scale_, float_zero_;
