@@ -29,8 +29,8 @@ class PackedInt4Weight {
 
   PackedInt4Weight() = default;
   // codes [N, K], scale [N] (one float a channel), group_scale [N, K / kGroup] of 1 … 127, group_zero
-  // likewise and scaled already: u · group_scale - group_zero is an int8 value for every code. K is a
-  // multiple of kGroup.
+  // likewise and scaled already: u · group_scale - group_zero is an int8 value for every code that occurs. K
+  // is a multiple of kGroup.
   static PackedInt4Weight pack_groups(std::int64_t n, std::int64_t k, std::span<const std::uint8_t> codes,
                                       std::span<const float> scale, std::span<const std::uint8_t> group_scale,
                                       std::span<const std::int16_t> group_zero);
