@@ -285,7 +285,7 @@ Result<quant::LinearMethodPtr> Planner::trial(const LayerPlan& layer, std::vecto
                                               kernels::Activation activation) const {
   const auto tensors = TRY(standalone(layer));
   return quant::quant_method(layer.scheme)
-      .from_slots(tensors.view(), std::move(bias), activation,
+      .from_slots(quant::quantized_layer(layer.scheme), tensors.view(), std::move(bias), activation,
                   {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native),
                    .isa = context_.isa});
 }
@@ -419,7 +419,7 @@ Result<quant::QuantizedTensors> Planner::quantize(const Folds& folds, const Laye
   const auto found = folds.find(path);
   Scaling fold = found == folds.end() ? Scaling() : found->second;
   fold.columns = layer.exponents;
-  quant::Calibration calibration{.smooth_inv = {}, .input_scale = layer.input_scale};
+  quant::Calibration calibration{.smooth_inv = {}, .input_scale = layer.input_scale, .importance = {}};
   if (layer.runtime) {
     for (const int exponent : layer.exponents) calibration.smooth_inv.push_back(std::ldexp(1.0f, -exponent));
   }

@@ -1,5 +1,6 @@
 #include "layers/linear.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "layers/pack.h"
@@ -19,18 +20,17 @@ std::vector<std::string> weight_names(const LinearSpec& spec) {
 Result<std::vector<float>> read_bias(const Parameters& parameters,
                                      const std::vector<std::string>& parts) {
   std::vector<float> bias;
-  bool any = false;
+  const auto has_bias = [&](const std::string& part) { return parameters.has(part + ".bias"); };
+  if (std::ranges::none_of(parts, has_bias)) return bias;
   for (const std::string& part : parts) {
-    if (parameters.has(part + ".bias")) {
+    if (has_bias(part)) {
       const auto values = TRY(read_floats(parameters, part + ".bias"));
       bias.insert(bias.end(), values.begin(), values.end());
-      any = true;
     } else {
       const std::int64_t rows = parameters.get(part + ".weight").shape[0];
       bias.insert(bias.end(), static_cast<std::size_t>(rows), 0.0f);
     }
   }
-  if (!any) bias.clear();
   return bias;
 }
 
@@ -42,8 +42,8 @@ Result<quant::LinearMethodPtr> quantized_method(const Parameters& parameters, co
   const quant::QuantMethod& method = quant::quant_method(layer.scheme);
   if (options.stored_quantized) {
     const auto slots = stored_slots(parameters, spec.path, layer);
-    auto made = method.from_slots(slots, std::move(bias), spec.activation, options.methods);
-    parameters.consumed(slots.at("weight").bytes.size());
+    auto made = method.from_slots(layer, slots, std::move(bias), spec.activation, options.methods);
+    for (const auto& [suffix, tensor] : slots) parameters.consumed(tensor.bytes.size());
     return made;
   }
   CHECK(method.from_floats != nullptr, "selection refuses what needs calibration");
@@ -62,9 +62,11 @@ Result<quant::LinearMethodPtr> quantized_method(const Parameters& parameters, co
 
 Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
                             const WeightOptions& options) {
-  if (spec.parts.empty() || parameters.has(spec.path + ".weight")) spec.parts = {spec.path};
+  const quant::QuantizedLayer* layer = options.scheme_of(spec.path);
+  const bool own = parameters.has(spec.path + ".weight") || (layer != nullptr && options.stored_quantized);
+  if (spec.parts.empty() || own) spec.parts = {spec.path};
   auto bias = TRY(read_bias(parameters, spec.parts));
-  if (const quant::QuantizedLayer* layer = options.scheme_of(spec.path)) {
+  if (layer != nullptr) {
     auto method = quantized_method(parameters, spec, *layer, std::move(bias), options);
     if (!method) {
       Error error = std::move(method).error();

@@ -157,19 +157,10 @@ Result<std::vector<float>> read_floats(const Parameters& parameters, std::string
 
 std::vector<ParameterSpec> slot_specs(const std::string& path, const quant::QuantizedLayer& layer,
                                       const Shape& weight, std::int64_t columns) {
-  const auto shape_of = [&](quant::StorageSlot::Extent extent) -> Shape {
-    switch (extent) {
-      case quant::StorageSlot::Extent::weight: return weight;
-      case quant::StorageSlot::Extent::rows: return {weight[0]};
-      case quant::StorageSlot::Extent::columns: return {columns};
-      case quant::StorageSlot::Extent::one: return {1};
-    }
-    CHECK(false, "a slot without an extent");
-  };
   std::vector<ParameterSpec> specs;
   for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
     const std::string name = path + "." + std::string(slot.suffix);
-    specs.push_back({.name = name, .shape = shape_of(slot.extent), .stored = name, .format = slot.format});
+    specs.push_back({.name = name, .shape = quant::slot_shape(slot, weight, columns), .stored = name, .format = slot.format});
   }
   return specs;
 }

@@ -42,14 +42,14 @@ LayerReport layer_report(const LayerFacts& facts, const quant::MethodInfo& info,
   LayerReport layer = plain_report(facts);
   layer.scheme = info.scheme;
   layer.storage = info.storage;
+  layer.zero_domain = info.zero_domain;
   layer.kernel = info.kernel;
+  layer.operands = info.operands;
   layer.reference = info.reference;
   layer.weight_bytes = info.bytes;
   layer.taps = info.taps;
-  if (info.scheme.empty()) {
-    layer.reason = reason_of(spec, facts.path);
-    return layer;
-  }
+  layer.reason = reason_of(spec, facts.path);
+  if (info.scheme.empty()) return layer;
   const auto link = std::ranges::find(links, facts.path, &layers::Link::consumer);
   layer.input = link == links.end() ? "itself" : link->producer;
   return layer;
@@ -65,12 +65,14 @@ OrderedJson to_json(const LayerReport& layer) {
                       {"scheme", layer.scheme.empty() ? OrderedJson() : OrderedJson(layer.scheme)},
                       {"storage", layer.storage},
                       {"kernel", layer.kernel},
+                      {"operands", layer.operands},
                       {"reference", layer.reference},
                       {"in_features", layer.in_features},
                       {"out_features", layer.out_features},
                       {"weight_bytes", layer.weight_bytes}};
+  if (!layer.zero_domain.empty()) json["zero_domain"] = layer.zero_domain;
   if (!layer.input.empty()) json["input_quantized_by"] = layer.input;
-  if (!layer.reason.empty()) json["full_precision_because"] = layer.reason;
+  if (!layer.reason.empty()) json[layer.scheme.empty() ? "full_precision_because" : "fallback_because"] = layer.reason;
   return json;
 }
 
@@ -92,14 +94,20 @@ bool is_quantized(const LayerReport& layer) { return !layer.scheme.empty() && !l
 void add_layer_table(std::string& text, const std::vector<LayerReport>& layers) {
   std::size_t width = 5;
   for (const LayerReport& layer : layers) width = std::max(width, layer.path.size());
-  text += fmt::format("\n{:<{}}  {:<16}  {:<9}  {:<24}  {}\n", "layer", width, "scheme", "storage",
-                      "kernel", "input quantized by, or why not");
+  const auto add_line = [&](std::string_view path, std::string_view scheme, std::string_view storage,
+                            std::string_view kernel, std::string_view operands, std::string_view rest) {
+    text += fmt::format("{:<{}}  {:<16}  {:<21}  {:<24}  {:<8}  {}\n", path, width, scheme, storage, kernel,
+                        operands, rest);
+  };
+  text += "\n";
+  add_line("layer", "scheme", "storage", "kernel", "operands", "input quantized by, or why not");
   for (const LayerReport& layer : layers) {
     const std::string scheme = layer.scheme.empty() ? "full precision"
                                : layer.reference    ? "reference"
                                                     : layer.scheme;
-    text += fmt::format("{:<{}}  {:<16}  {:<9}  {:<24}  {}\n", layer.path, width, scheme, layer.storage,
-                        layer.kernel, layer.scheme.empty() ? layer.reason : layer.input);
+    const std::string join = layer.input.empty() || layer.reason.empty() ? "" : "; ";
+    add_line(layer.path, scheme, layer.storage + (layer.zero_domain.empty() ? "" : " " + layer.zero_domain),
+             layer.kernel, layer.operands, layer.input + join + layer.reason);
   }
 }
 
@@ -122,6 +130,7 @@ QuantizationReport make_report(const models::SpeechModel& model,
       LayerReport& tied = report.layers.emplace_back(plain_report(layer));
       tied.storage = dtype_name(info.weight_dtype);
       tied.kernel = "linear " + info.lanes.at("linear");
+      tied.operands = "float32";
       tied.reason = layer.not_quantizable;
       continue;
     }

@@ -17,14 +17,16 @@ struct LayerReport {
   std::string path;
   std::string kind;         // "linear"
   std::string scheme;       // "int8_w8a8"; empty: full precision
-  std::string storage;      // "int8", "float16"
+  std::string storage;      // "int8", "int4 g128", "float16"
+  std::string zero_domain;  // "post_scaled"; empty: weights have no zeros
   std::string kernel;       // "scaled_mm avx512_vnni"
+  std::string operands;     // that it multiplies: "int8"
   bool reference = false;   // bound to the definition's plain loops
   std::string input;        // quantized layers: the path that quantizes the input, or "itself"
   std::int64_t in_features = 0, out_features = 0;
   std::int64_t taps = 1;    // of a convolution
   std::int64_t weight_bytes = 0;
-  std::string reason;       // full precision although it was selected by kind
+  std::string reason;       // that it has not the scheme that its kind was selected for
 };
 
 struct QuantizationReport {

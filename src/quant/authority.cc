@@ -32,11 +32,11 @@ Status check_layer(const std::string& path, const QuantizedLayer& stored,
     return unexpected(ErrorCode::bad_checkpoint, "the model has no such layer to quantize", path,
                       "check that configuration and weights are of the same model");
   }
-  if (const auto reason = why_not_served(*found); !reason.empty()) {
-    return bad("it is stored quantized and can not be: " + reason);
-  }
   const auto scheme = known_scheme(stored.scheme);
   if (!scheme) return bad(scheme.error().what);
+  if (const auto reason = why_not_served(**scheme, *found); !reason.empty()) {
+    return bad("it is stored quantized and can not be: " + reason);
+  }
   const auto kind = enum_name(quant_kind_names(), found->kind);
   if (needs_static_input(found->kind)) {
     if (!has_convolutions((*scheme)->weights.format)) {
@@ -55,14 +55,15 @@ Status check_layer(const std::string& path, const QuantizedLayer& stored,
   return {};
 }
 
-// A spec answers to the schemes it was asked for with; each is that of a layer, or has its static form
-// there.
+// A spec answers to the schemes it was asked for with; each is that of a layer, or has its fallback or a static
+// form there.
 Status check_schemes(const QuantizationSpec& spec) {
   for (const std::string& name : spec.schemes) {
     const QuantScheme* asked = TRY(known_scheme(name));
     const auto serves = [&](const auto& entry) {
-      const auto fixed = static_variant(*asked);
-      return entry.second.scheme == name || (fixed && entry.second.scheme == (*fixed)->name);
+      const auto fixed = scheme_for(*asked, QuantKind::conv2d);
+      return entry.second.scheme == name || entry.second.scheme == asked->fallback ||
+             (fixed && entry.second.scheme == (*fixed)->name);
     };
     if (std::ranges::any_of(spec.layers, serves)) continue;
     return unexpected(ErrorCode::bad_checkpoint, fmt::format("no layer is quantized as '{}'", name),

@@ -47,10 +47,6 @@ constexpr std::array kGroups = {
     KindGroup{.name = "all", .holds = [](const KindFacts&) { return true; }},
 };
 
-// What the kernels of 8-bit products need.
-constexpr std::int64_t kInputMultiple = 16;
-constexpr std::int64_t kOutputMultiple = 8;
-
 // Whether a word of module_types names a kind, itself or through a group.
 bool names_kind(std::string_view word, const KindFacts& facts) {
   if (word == enum_name(quant_kind_names(), facts.kind)) return true;
@@ -97,27 +93,27 @@ std::string kind_list(std::span<const QuantKind> kinds, std::string_view comma) 
   return fmt::format("{}", fmt::join(names, comma));
 }
 
-std::string why_not_served(const LayerFacts& layer) {
+std::string why_not_served(const QuantScheme& scheme, const LayerFacts& layer) {
   if (!layer.not_quantizable.empty()) return layer.not_quantizable;
   if (layer.groups != 1) {
     return fmt::format("it has {} groups, and only dense convolutions have a kernel", layer.groups);
   }
   const std::string_view unit = layer.kind == QuantKind::linear ? "features" : "channels";
   std::vector<std::string> reasons;
-  if (layer.in_features % kInputMultiple != 0) {
-    reasons.push_back(
-        fmt::format("in_{} {} is not a multiple of {}", unit, layer.in_features, kInputMultiple));
-  }
-  if (layer.out_features % kOutputMultiple != 0) {
-    reasons.push_back(fmt::format("out_{} {} is not a multiple of {}", unit, layer.out_features,
-                                  kOutputMultiple));
-  }
+  const auto check = [&](std::string_view side, std::int64_t extent, std::int64_t multiple) {
+    if (extent % multiple == 0) return;
+    reasons.push_back(fmt::format("{}_{} {} is not a multiple of {}", side, unit, extent, multiple));
+  };
+  check("in", layer.in_features, scheme.shape.in_multiple);
+  check("out", layer.out_features, scheme.shape.out_multiple);
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
 Result<const QuantScheme*> scheme_for(const QuantScheme& scheme, QuantKind kind) {
   if (!needs_static_input(kind)) return &scheme;
-  return static_variant(scheme);
+  if (has_convolutions(scheme.weights.format) || scheme.fallback.empty()) return static_variant(scheme);
+  const QuantScheme* fallback = TRY(known_scheme(scheme.fallback));
+  return static_variant(*fallback);
 }
 
 }  // namespace oasr::quant

@@ -16,10 +16,11 @@ bool needs_static_input(QuantKind kind);
 // The names of kinds, joined.
 std::string kind_list(std::span<const QuantKind> kinds, std::string_view comma = ", ");
 
-// Why no kernel can serve the layer ("in_features 80 is not a multiple of 16"); empty if one can.
-std::string why_not_served(const LayerFacts& layer);
+// Why no kernel of the scheme can serve the layer ("in_features 80 is not a multiple of 16"); empty if one can.
+std::string why_not_served(const QuantScheme& scheme, const LayerFacts& layer);
 
-// The scheme that a layer of a kind gets: the static variant where its input scale must be static.
+// The scheme that a layer of a kind gets: the static variant where its input scale must be static, of the
+// fallback for a format without convolutions.
 Result<const QuantScheme*> scheme_for(const QuantScheme& scheme, QuantKind kind);
 
 }  // namespace oasr::quant

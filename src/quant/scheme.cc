@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "base/glob.h"
+#include "formats/w4_packed.h"
 
 namespace oasr::quant {
 namespace {
 
 constexpr std::array kFormatNames = {
     EnumName<NumberFormat>{NumberFormat::int8, "int8"},
+    EnumName<NumberFormat>{NumberFormat::int4, "int4"},
     EnumName<NumberFormat>{NumberFormat::fp8_e4m3, "fp8_e4m3"},
     EnumName<NumberFormat>{NumberFormat::nvfp4, "nvfp4"},
 };
@@ -46,6 +48,21 @@ constexpr std::array kSchemes = {
                 .what = "int8 weights, a scale a channel; int8 activations, one calibrated scale",
                 .weights = per_channel(NumberFormat::int8),
                 .activations = static_input(NumberFormat::int8)},
+    // Post-scaled zeros lose less (formats/w4_encoder.h); per channel only codes have exact sums.
+    QuantScheme{.name = "w4a8_g128",
+                .what = "4-bit weights, an integer scale and zero a group of 128; int8 activations, a scale a token",
+                .weights = {.format = NumberFormat::int4, .granularity = Granularity::per_group, .dynamic = false},
+                .activations = per_token(NumberFormat::int8),
+                .shape = {.in_multiple = formats::kGroup, .out_multiple = formats::kTile},
+                .fallback = "int8_w8a8",
+                .zero_domain = formats::ZeroDomain::post_scaled},
+    QuantScheme{.name = "w4a8_chn",
+                .what = "4-bit weights, a scale and zero a channel; int8 activations, a scale a token",
+                .weights = per_channel(NumberFormat::int4),
+                .activations = per_token(NumberFormat::int8),
+                .shape = {.in_multiple = formats::kTile, .out_multiple = formats::kTile},
+                .fallback = "int8_w8a8",
+                .zero_domain = formats::ZeroDomain::pre_scaled},
     QuantScheme{.name = "fp8_w8a8",
                 .what = "fp8 e4m3 weights, a scale a channel; fp8 activations, a scale a token",
                 .weights = per_channel(NumberFormat::fp8_e4m3),
@@ -158,6 +175,7 @@ bool has_convolutions(NumberFormat format) {
   switch (format) {
     case NumberFormat::int8:
       return true;
+    case NumberFormat::int4:
     case NumberFormat::fp8_e4m3:
     case NumberFormat::nvfp4:
       return false;

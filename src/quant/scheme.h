@@ -2,15 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "base/enum_table.h"
 #include "base/result.h"
+#include "formats/w4_weight.h"
 
 namespace oasr::quant {
 
-enum class NumberFormat : std::uint8_t { int8, fp8_e4m3, nvfp4 };
+enum class NumberFormat : std::uint8_t {
+  int8,
+  int4,  // codes 0..15 with a zero
+  fp8_e4m3,
+  nvfp4,
+};
 enum class Granularity : std::uint8_t {
   per_tensor,
   per_token,    // a scale a row of an activation
@@ -28,6 +35,11 @@ struct QuantArgs {
   friend bool operator==(const QuantArgs&, const QuantArgs&) = default;
 };
 
+// The shapes of weights that kernels serve: multiples of these.
+struct ShapeRule {
+  std::int64_t in_multiple = 16, out_multiple = 8;
+};
+
 // A row of the table of schemes.
 struct QuantScheme {
   std::string_view name;  // "int8_w8a8"
@@ -35,6 +47,11 @@ struct QuantScheme {
   QuantArgs weights, activations;
   // Why no layer can be served with it, and what to use instead; empty when it is served.
   std::string_view refusal = {}, remedy = {};
+  ShapeRule shape = {};
+  // The scheme of convolutions and of layers that do not fit the shapes; empty: there is none.
+  std::string_view fallback = {};
+  // What the zeros are of weights that are quantized here; nothing: weights have no zeros.
+  std::optional<formats::ZeroDomain> zero_domain = {};
 };
 std::span<const QuantScheme> quant_schemes();
 

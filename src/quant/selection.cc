@@ -97,8 +97,8 @@ std::vector<QuantKind> kinds_of(std::span<const LayerFacts> layers) {
   return kinds;
 }
 
-// The layers that a request names, every one of which a kernel can serve.
-Result<std::vector<LayerFacts>> named_layers(const QuantRequest& request,
+// The layers that a request names, every one of which a kernel of the scheme can serve.
+Result<std::vector<LayerFacts>> named_layers(const QuantRequest& request, const QuantScheme& scheme,
                                              std::span<const LayerFacts> layers) {
   std::vector<LayerFacts> named;
   for (const auto& path : request.layers) {
@@ -108,7 +108,8 @@ Result<std::vector<LayerFacts>> named_layers(const QuantRequest& request,
       return invalid("layers", fmt::format("there is no layer '{}'", path),
                      path_hint(path, layers));
     }
-    const std::string reason = why_not_served(*found);
+    const auto own = scheme_for(scheme, found->kind);
+    const std::string reason = why_not_served(own ? **own : scheme, *found);
     if (!reason.empty()) {
       return unsupported("layers", fmt::format("'{}' can not be quantized: {}", path, reason),
                          "leave it out");
@@ -124,7 +125,7 @@ Status check_kinds(const QuantRequest& request, const QuantScheme& scheme,
   std::vector<QuantKind> static_kinds;
   std::copy_if(kinds.begin(), kinds.end(), std::back_inserter(static_kinds), needs_static_input);
   const std::string convolutions = kind_list(static_kinds);
-  if (!static_kinds.empty() && !has_convolutions(scheme.weights.format)) {
+  if (!static_kinds.empty() && !has_convolutions(scheme.weights.format) && scheme.fallback.empty()) {
     return unsupported(kinds_option(request),
                        fmt::format("{} has no kernels for {}", scheme.name, convolutions),
                        "use int8_w8a8, or leave them out");
@@ -167,17 +168,32 @@ Unexpected nothing_left(const QuantRequest& request, std::span<const LayerFacts>
   return invalid("quantization", std::move(what), "ignore fewer layers, or choose other kinds");
 }
 
+struct Served {
+  const QuantScheme* scheme = nullptr;  // null: full precision
+  std::string reason = {};              // why it is not the scheme that was asked for
+};
+
+// How a layer that its kind selected is served.
+Result<Served> served(const QuantScheme& scheme, const LayerFacts& layer) {
+  const QuantScheme* own = TRY(scheme_for(scheme, layer.kind));
+  std::string reason = why_not_served(*own, layer);
+  if (reason.empty()) return Served{.scheme = own};
+  if (own->fallback.empty()) return Served{.reason = std::move(reason)};
+  const QuantScheme* fallback = TRY(known_scheme(own->fallback));
+  if (auto also = why_not_served(*fallback, layer); !also.empty()) return Served{.reason = std::move(also)};
+  return Served{.scheme = fallback, .reason = fmt::format("{}: {} instead", reason, fallback->name)};
+}
+
 Status choose_by_kind(const QuantRequest& request, const QuantScheme& scheme,
                       std::span<const QuantKind> kinds, std::span<const LayerFacts> layers,
                       QuantizationSpec& spec) {
   for (const auto& layer : layers) {
     if (!holds(kinds, layer.kind) || is_ignored(request, layer)) continue;
-    if (auto reason = why_not_served(layer); !reason.empty()) {
-      spec.producer.skipped.push_back({.path = layer.path, .reason = std::move(reason)});
-      continue;
+    Served how = TRY(served(scheme, layer));
+    if (how.scheme != nullptr) spec.layers[layer.path] = quantized_layer(how.scheme->name);
+    if (!how.reason.empty()) {
+      spec.producer.skipped.push_back({.path = layer.path, .reason = std::move(how.reason)});
     }
-    const QuantScheme* own = TRY(scheme_for(scheme, layer.kind));
-    spec.layers[layer.path] = {.scheme = std::string(own->name), .smoothed = false};
   }
   if (spec.layers.empty()) return nothing_left(request, layers, kinds, spec.producer);
   for (const auto kind : kinds) {
@@ -226,7 +242,7 @@ Result<QuantizationSpec> select(const QuantRequest& request, std::span<const Lay
                    "leave the scheme out");
   }
   const bool by_kind = request.layers.empty();
-  const auto named = TRY(named_layers(request, layers));
+  const auto named = TRY(named_layers(request, *scheme, layers));
   const auto kinds = by_kind ? TRY(resolve_kinds(request.module_types)) : kinds_of(named);
   TRY(check_kinds(request, *scheme, kinds, origin));
   TRY(check_globs(request, layers));
@@ -241,7 +257,7 @@ Result<QuantizationSpec> select(const QuantRequest& request, std::span<const Lay
   }
   for (const auto& layer : named) {
     const QuantScheme* own = TRY(scheme_for(*scheme, layer.kind));
-    spec.layers[layer.path] = {.scheme = std::string(own->name), .smoothed = false};
+    spec.layers[layer.path] = quantized_layer(own->name);
   }
   return spec;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/check.h"
 #include "quant/selection.h"
 
 namespace oasr::quant {
@@ -17,6 +18,8 @@ using Keys = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 5> kSpecKeys = {"schemes", "module_types", "ignore",
                                                        "layers", "producer"};
 constexpr std::array<std::string_view, 3> kLayerKeys = {"path", "scheme", "smoothed"};
+constexpr std::array<std::string_view, 4> kLayerKeysWithZeros = {"path", "scheme", "smoothed",
+                                                                 "zero_domain"};
 constexpr std::array<std::string_view, 5> kProducerKeys = {"tool", "version", "recipe", "skipped",
                                                            "options"};
 constexpr std::array<std::string_view, 2> kSkippedKeys = {"path", "reason"};
@@ -46,6 +49,8 @@ class Node {
     }
     return {};
   }
+
+  bool has(std::string_view key) const { return value_.is_object() && value_.contains(key); }
 
   // A value of an object that was checked to hold it.
   Node member(std::string_view key) const { return {value_.find(key).value(), place_of(key)}; }
@@ -117,14 +122,30 @@ Result<std::string> scheme_name(const Node& node) {
              "a newer version of oasr may know it");
 }
 
+Result<QuantizedLayer> read_layer(const Node& entry) {
+  const bool has_zeros = entry.has("zero_domain");
+  TRY(entry.check_keys(has_zeros ? Keys(kLayerKeysWithZeros) : Keys(kLayerKeys)));
+  QuantizedLayer layer;
+  layer.scheme = TRY(scheme_name(entry.member("scheme")));
+  layer.smoothed = TRY(entry.member("smoothed").flag());
+  if (has_zeros != (*known_scheme(layer.scheme))->zero_domain.has_value()) {
+    return bad(entry.place() + ".zero_domain",
+               has_zeros ? fmt::format("weights of {} have no zeros", layer.scheme) : "the key is missing");
+  }
+  if (!has_zeros) return layer;
+  const Node node = entry.member("zero_domain");
+  const std::string name = TRY(node.text());
+  layer.zero_domain = parse_enum(formats::zero_domain_names(), name);
+  if (layer.zero_domain) return layer;
+  return bad(node.place(), fmt::format("'{}' is not a domain of zeros", name),
+             "a newer version of oasr may know it");
+}
+
 Status read_layers(const Node& node, QuantizationSpec& spec) {
   std::set<std::string, std::less<>> seen;
   for (const Node& entry : TRY(node.list())) {
-    TRY(entry.check_keys(kLayerKeys));
     const std::string path = TRY(new_path(entry, seen));
-    QuantizedLayer& layer = spec.layers[path];
-    layer.scheme = TRY(scheme_name(entry.member("scheme")));
-    layer.smoothed = TRY(entry.member("smoothed").flag());
+    spec.layers[path] = TRY(read_layer(entry));
   }
   return {};
 }
@@ -153,6 +174,12 @@ const QuantizedLayer* QuantizationSpec::find(std::string_view path) const {
   return found == layers.end() ? nullptr : &found->second;
 }
 
+QuantizedLayer quantized_layer(std::string_view scheme, bool smoothed) {
+  const auto known = known_scheme(scheme);
+  CHECK(known.has_value(), "a layer of no scheme");
+  return {.scheme = std::string(scheme), .smoothed = smoothed, .zero_domain = (*known)->zero_domain};
+}
+
 OrderedJson to_json(const QuantizationSpec& spec) {
   OrderedJson layers = OrderedJson::array();
   for (const auto& [path, layer] : spec.layers) {
@@ -160,6 +187,7 @@ OrderedJson to_json(const QuantizationSpec& spec) {
     entry["path"] = path;
     entry["scheme"] = layer.scheme;
     entry["smoothed"] = layer.smoothed;
+    if (layer.zero_domain) entry["zero_domain"] = enum_name(formats::zero_domain_names(), *layer.zero_domain);
     layers.push_back(std::move(entry));
   }
   OrderedJson skipped = OrderedJson::array();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace oasr::quant {
 
-// A layer that was selected by kind but left at full precision.
+// A layer that was selected by kind but did not get the scheme: it is at full precision, or has another one.
 struct SkippedLayer {
   std::string path;
   std::string reason;  // "in_features 80 is not a multiple of 16"
@@ -22,8 +23,12 @@ struct SkippedLayer {
 struct QuantizedLayer {
   std::string scheme = {};  // "int8_w8a8"
   bool smoothed = false;    // has smooth_inv: the input is multiplied by it before it is quantized
+  std::optional<formats::ZeroDomain> zero_domain = {};  // there if the scheme's weights have zeros
   friend bool operator==(const QuantizedLayer&, const QuantizedLayer&) = default;
 };
+
+// How layers of a known scheme are stored that are quantized here.
+QuantizedLayer quantized_layer(std::string_view scheme, bool smoothed = false);
 
 // Who wrote the spec, and from what.
 struct Producer {
@@ -52,7 +57,7 @@ struct QuantizationSpec {
 //    "layers": [{"path": "model.fc1", "scheme": "int8_w8a8", "smoothed": false}],
 //    "producer": {"tool": "oasr", "version": "0.1.0", "recipe": "int8_w8a8_rtn",
 //                 "skipped": [{"path": "model.fc2", "reason": "…"}], "options": {"alpha": "0.5"}}}
-// Layers are a list so that a path that comes twice can be seen. A key that is unknown or missing,
+// A layer whose weights have zeros, and no other, has "zero_domain" too ("pre_scaled", "post_scaled"). Layers are a list so that a path that comes twice can be seen. A key that is unknown or missing,
 // a wrong type, an unknown scheme or kind, an empty or repeated path are bad_checkpoint errors
 // whose `where` is the key ("quantization.layers[3].scheme").
 OrderedJson to_json(const QuantizationSpec& spec);

@@ -60,7 +60,7 @@ SmoothingReport describe_smoothing(const calib::GroupPlan& group) {
 Status describe_weight(const Workbench& bench, const calib::LayerPlan& layer, LayerEntry& entry) {
   const auto tensors = TRY(bench.planner().standalone(layer));
   const auto slots = tensors.view();
-  const StoredTensor& scale = slots.at("weight_scale");
+  const StoredTensor& scale = slots.find(quant::quant_method(layer.scheme).channel_scale)->second;
   std::vector<float> scales(static_cast<std::size_t>(scale.shape.elements()));
   TRY(decode_to_float(scale, scales));
   entry.weight_scale_min = std::ranges::min(scales);

@@ -12,7 +12,7 @@ namespace oasr::quantize {
 namespace {
 
 quant::QuantizedLayer stored_as(const calib::LayerPlan& layer) {
-  return {.scheme = layer.scheme, .smoothed = layer.runtime && !layer.exponents.empty()};
+  return quant::quantized_layer(layer.scheme, layer.runtime && !layer.exponents.empty());
 }
 
 // The schemes of the layers, each once, in the order of the table of schemes.

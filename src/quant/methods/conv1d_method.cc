@@ -23,6 +23,7 @@ MethodInfo FloatConv1d::info(Isa isa) const {
   return {.scheme = {},
           .storage = std::string(dtype_name(weight_.storage())),
           .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .operands = "float32",
           .reference = false,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
           .taps = kTaps};

@@ -35,6 +35,7 @@ MethodInfo FloatConv2d::info(Isa isa) const {
   return {.scheme = {},
           .storage = std::string(dtype_name(weight_.storage())),
           .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .operands = "float32",
           .reference = false,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
           .taps = shape().taps()};
@@ -76,6 +77,7 @@ MethodInfo Int8Conv2d::info(Isa isa) const {
   return {.scheme = "int8_w8a8_static",
           .storage = "int8",
           .kernel = kernels::implementation_name(*implementation_, isa),
+          .operands = "int8",
           .reference = implementation_->backend == kernels::ScaledMMBackend::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + (bias_.size() + smooth_inv_.size()) * sizeof(float)),
           .taps = shape().taps()};

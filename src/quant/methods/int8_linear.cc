@@ -60,6 +60,7 @@ MethodInfo Int8Linear::info(Isa isa) const {
   return {.scheme = static_input_ ? "int8_w8a8_static" : "int8_w8a8",
           .storage = "int8",
           .kernel = kernels::implementation_name(*implementation_, isa),
+          .operands = "int8",
           .reference = implementation_->backend == kernels::ScaledMMBackend::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() +
                                              (bias_.size() + smooth_inv_.size()) * sizeof(float))};

@@ -38,6 +38,10 @@ class Int8Linear final : public LinearMethod {
                                   const StaticInput& consumer, Activation& y) const override;
   std::vector<TensorSource> state(const std::string& path) const override;
 
+  const kernels::PackedInt8Weight& weight() const { return weight_; }
+  const std::vector<float>& bias() const { return bias_; }
+  const std::vector<float>& smooth_inv() const { return smooth_inv_; }
+
  private:
   template <class Output>
   kernels::NotFinite multiply(ExecContext& context, const Activation& x, const Output& out) const;

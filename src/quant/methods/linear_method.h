@@ -32,10 +32,12 @@ enum class InputForm : std::uint8_t {
 // Facts for reports.
 struct MethodInfo {
   std::string scheme;        // "int8_w8a8"; empty: full precision
-  std::string storage;       // "float16", "int8"
+  std::string storage;       // "float16", "int8", "int4 g128"
+  std::string zero_domain = {};  // of weights with zeros: "post_scaled"
   std::string kernel;        // "linear avx512", "scaled_mm avx512_vnni"
+  std::string operands;      // that it multiplies: "float32", "int8"
   bool reference = false;    // the kernel is the definition's plain loops: not "quantized" to a user
-  std::int64_t bytes = 0;    // resident
+  std::int64_t bytes = 0;    // resident; of 4-bit weights as they are stored
   std::int64_t taps = 1;     // inputs that an output sums over, channels aside: 9 of a 3x3 convolution
 };
 

@@ -132,7 +132,7 @@ TEST(QuantMethods, StateIsTheStorageTableAndTheBytesThatWereRead) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       EXPECT_EQ(state[i].name, "a.b." + std::string(slots[i].suffix));
       EXPECT_EQ(state[i].format, slots[i].format);
-      EXPECT_EQ(state[i].shape, slot_shape(slots[i], {kN, kK}));
+      EXPECT_EQ(state[i].shape, slot_shape(slots[i], {kN, kK}, kK));
       EXPECT_EQ(written(state[i]), made.memory.at(std::string(slots[i].suffix))) << state[i].name;
     }
     EXPECT_EQ(state.back().name, "a.b.bias");
@@ -156,7 +156,7 @@ TEST(QuantMethods, ConvolutionsStoreTapsBeforeChannels) {
     ASSERT_EQ(state.size(), slots.size() + 1);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       EXPECT_EQ(state[i].name, "conv." + std::string(slots[i].suffix));
-      EXPECT_EQ(state[i].shape, slot_shape(slots[i], weight));
+      EXPECT_EQ(state[i].shape, slot_shape(slots[i], weight, weight[weight.rank() - 1]));
       EXPECT_EQ(written(state[i]), made.memory.at(std::string(slots[i].suffix))) << state[i].name;
     }
   }
@@ -177,7 +177,7 @@ TEST(QuantMethods, ImageConvolutionsStoreTapsBeforeChannels) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       EXPECT_EQ(state[i].name, "conv." + std::string(slots[i].suffix));
       EXPECT_EQ(state[i].format, slots[i].format);
-      EXPECT_EQ(state[i].shape, slot_shape(slots[i], weight));
+      EXPECT_EQ(state[i].shape, slot_shape(slots[i], weight, weight[weight.rank() - 1]));
       EXPECT_EQ(written(state[i]), made.memory.at(std::string(slots[i].suffix))) << state[i].name;
     }
     EXPECT_EQ(state.back().name, "conv.bias");

@@ -33,6 +33,9 @@ struct QuantizedTensors {
 struct Calibration {
   std::vector<float> smooth_inv = {};       // [columns] or empty: applied as the input is quantized
   std::optional<float> input_scale = {};    // static schemes
+  // [columns] or empty: E[x²] of the input as it is multiplied, smoothed if the layer is. Methods that search
+  // what to round to weigh errors with it.
+  std::vector<double> importance = {};
 };
 
 // A weight of float32 rows, as the method stores them: [N, K]; [N, 3, C] and [N, height, width, C] of

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "quant/methods/w4a8_linear.h"
+
 namespace oasr::quant {
 namespace {
 
@@ -21,6 +23,20 @@ constexpr StorageSlot kInt8Static[] = {
     {"weight_scale", StorageFormat::f32, Extent::rows},
     {kSmoothInv, StorageFormat::f32, Extent::columns},
     {kInputScale, StorageFormat::f32, Extent::one},
+};
+
+constexpr StorageSlot kW4Groups[] = {
+    {"qweight", StorageFormat::i8, Extent::codes},
+    {"s1_scales", StorageFormat::f16, Extent::rows},
+    {"s2_scales", StorageFormat::i8, Extent::groups},
+    {"s2_zeros", StorageFormat::i8, Extent::groups},
+    {kSmoothInv, StorageFormat::f32, Extent::columns},
+};
+constexpr StorageSlot kW4Channels[] = {
+    {"qweight", StorageFormat::i8, Extent::codes},
+    {"s1_scales", StorageFormat::f16, Extent::rows},
+    {"s1_szeros", StorageFormat::f16, Extent::rows},
+    {kSmoothInv, StorageFormat::f32, Extent::columns},
 };
 
 // float32 values that are finite and, if `positive`, above zero; else not negative.
@@ -75,8 +91,8 @@ Result<QuantizedTensors> quantize_int8(const WeightSource& weight, const Calibra
   return tensors;
 }
 
-Result<LinearMethodPtr> int8_from_slots(const StoredSlots& slots, std::vector<float> bias,
-                                        kernels::Activation activation,
+Result<LinearMethodPtr> int8_from_slots(const QuantizedLayer&, const StoredSlots& slots,
+                                        std::vector<float> bias, kernels::Activation activation,
                                         const MethodOptions& options) {
   const Int8Storage storage = TRY(read_storage(slots));
   const Shape& shape = slots.at("weight").shape;
@@ -102,8 +118,35 @@ Result<Conv2dMethodPtr> int8_conv2d_from_slots(const StoredSlots& slots, const C
   return Conv2dMethodPtr(std::make_unique<Int8Conv2d>(shape, storage, std::move(bias), *options.scaled_mm));
 }
 
+template <formats::W4Form form>
+Result<LinearMethodPtr> w4_from_floats(const LinearSource& source, const MethodOptions& options) {
+  const formats::W4Weight weight = TRY(encode_w4(form, source.n, source.k, source.rows));
+  return LinearMethodPtr(std::make_unique<W4A8Linear>(weight, std::vector<float>(), source.bias,
+                                                      source.activation, *options.scaled_mm));
+}
+
+template <formats::W4Form form>
+Result<LinearMethodPtr> w4_from_slots(const QuantizedLayer& layer, const StoredSlots& slots,
+                                      std::vector<float> bias, kernels::Activation activation,
+                                      const MethodOptions& options) {
+  CHECK(layer.zero_domain.has_value(), "4-bit weights have zeros");
+  const formats::W4Weight weight = TRY(read_w4(form, *layer.zero_domain, slots));
+  auto smooth_inv = TRY(read_scales(slots, kSmoothInv, true));
+  return LinearMethodPtr(std::make_unique<W4A8Linear>(weight, std::move(smooth_inv), std::move(bias), activation,
+                                                      *options.scaled_mm));
+}
+
+template <formats::W4Form form>
+Result<QuantizedTensors> quantize_w4(const WeightSource& weight, const Calibration& calibration, Isa) {
+  CHECK(!calibration.input_scale, "no 4-bit scheme is static");
+  const formats::W4Weight encoded =
+      TRY(encode_w4(form, weight.shape[0], weight.shape[1], weight.rows, calibration.importance));
+  return stored_w4(encoded, calibration.smooth_inv);
+}
+
 constexpr QuantMethod kMethods[] = {
     {.scheme = "int8_w8a8",
+     .channel_scale = "weight_scale",
      .from_floats = int8_from_floats,
      .from_slots = int8_from_slots,
      .conv1d_from_slots = nullptr,
@@ -111,12 +154,29 @@ constexpr QuantMethod kMethods[] = {
      .quantize = quantize_int8,
      .slots = kInt8},
     {.scheme = "int8_w8a8_static",
+     .channel_scale = "weight_scale",
      .from_floats = nullptr,
      .from_slots = int8_from_slots,
      .conv1d_from_slots = int8_conv1d_from_slots,
      .conv2d_from_slots = int8_conv2d_from_slots,
      .quantize = quantize_int8,
      .slots = kInt8Static},
+    {.scheme = "w4a8_g128",
+     .channel_scale = "s1_scales",
+     .from_floats = w4_from_floats<formats::W4Form::per_group>,
+     .from_slots = w4_from_slots<formats::W4Form::per_group>,
+     .conv1d_from_slots = nullptr,
+     .conv2d_from_slots = nullptr,
+     .quantize = quantize_w4<formats::W4Form::per_group>,
+     .slots = kW4Groups},
+    {.scheme = "w4a8_chn",
+     .channel_scale = "s1_scales",
+     .from_floats = w4_from_floats<formats::W4Form::per_channel>,
+     .from_slots = w4_from_slots<formats::W4Form::per_channel>,
+     .conv1d_from_slots = nullptr,
+     .conv2d_from_slots = nullptr,
+     .quantize = quantize_w4<formats::W4Form::per_channel>,
+     .slots = kW4Channels},
 };
 
 }  // namespace
@@ -127,6 +187,18 @@ const QuantMethod& quant_method(std::string_view scheme) {
   const auto found = std::ranges::find(kMethods, scheme, &QuantMethod::scheme);
   CHECK(found != std::end(kMethods), "a served scheme without a method");
   return *found;
+}
+
+Shape slot_shape(const StorageSlot& slot, const Shape& weight, std::int64_t columns) {
+  switch (slot.extent) {
+    case Extent::weight: return weight;
+    case Extent::rows: return {weight[0]};
+    case Extent::columns: return {columns};
+    case Extent::one: return {1};
+    case Extent::codes: return {weight[0], weight[1] / 2};
+    case Extent::groups: return {weight[1] / formats::kGroup, weight[0]};
+  }
+  CHECK(false, "a slot without an extent");
 }
 
 std::vector<StorageSlot> storage_slots(const QuantizedLayer& layer) {

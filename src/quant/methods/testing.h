@@ -46,16 +46,6 @@ inline std::vector<std::byte> written(const TensorSource& source) {
   return bytes;
 }
 
-inline Shape slot_shape(const StorageSlot& slot, const Shape& weight) {
-  switch (slot.extent) {
-    case StorageSlot::Extent::weight: return weight;
-    case StorageSlot::Extent::rows: return {weight[0]};
-    case StorageSlot::Extent::columns: return {weight[weight.rank() - 1]};
-    case StorageSlot::Extent::one: return {1};
-  }
-  CHECK(false, "a slot without an extent");
-}
-
 // A layer with a weight of this shape ([N, K], or [C_out, 3, C_in]): any int8 codes, scales that keep
 // results near one.
 inline OwnedSlots made_slots(const QuantizedLayer& layer, const Shape& weight, unsigned seed) {
