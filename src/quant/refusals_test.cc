@@ -49,9 +49,10 @@ TEST(Refusals, OfSchemes) {
   expect({
       {"an unknown name", status_of(find_scheme("int8_w8a9")), kInvalid,
        "quantization: 'int8_w8a9' is not a scheme (did you mean int8_w8a8? schemes: int8_w8a8, "
-       "int8_w8a8_static)"},
+       "int8_w8a8_static, w4a8_g128, w4a8_chn)"},
       {"a name that is near to none", status_of(find_scheme("q5_0")), kInvalid,
-       "quantization: 'q5_0' is not a scheme (schemes: int8_w8a8, int8_w8a8_static)"},
+       "quantization: 'q5_0' is not a scheme (schemes: int8_w8a8, int8_w8a8_static, w4a8_g128, "
+       "w4a8_chn)"},
       {"fp8_w8a8", status_of(find_scheme("fp8_w8a8")), kUnsupported,
        "quantization: fp8_w8a8 is not served: no kernel here multiplies fp8 (use int8_w8a8)"},
       {"fp8_w8a8_static", status_of(find_scheme("fp8_w8a8_static")), kUnsupported,
@@ -59,6 +60,8 @@ TEST(Refusals, OfSchemes) {
        "int8_w8a8_static)"},
       {"nvfp4", status_of(find_scheme("nvfp4")), kUnsupported,
        "quantization: nvfp4 is not served: no kernel here multiplies nvfp4 (use int8_w8a8)"},
+      {"the static variant of w4a8", status_of(static_variant(*known_scheme("w4a8_g128").value())), kUnsupported,
+       "quantization: w4a8_g128 has no variant with a static input scale (use int8_w8a8_static)"},
       {"the static variant of nvfp4", status_of(static_variant(*known_scheme("nvfp4").value())),
        kUnsupported,
        "quantization: nvfp4 has no variant with a static input scale (use int8_w8a8_static)"},
@@ -137,7 +140,7 @@ TEST(Refusals, OfWhatIsSelected) {
   expect({
       {"an unknown scheme", online({.scheme = "int8"}), kInvalid,
        "quantization: 'int8' is not a scheme (did you mean int8_w8a8? schemes: int8_w8a8, "
-       "int8_w8a8_static)"},
+       "int8_w8a8_static, w4a8_g128, w4a8_chn)"},
       {"a scheme that is not served", online({.scheme = "fp8_w8a8"}), kUnsupported,
        "quantization: fp8_w8a8 is not served: no kernel here multiplies fp8 (use int8_w8a8)"},
       {"an unknown kind", online({.scheme = "int8_w8a8", .module_types = {"conv3d"}}), kInvalid,
@@ -159,6 +162,10 @@ TEST(Refusals, OfWhatIsSelected) {
        kUnsupported,
        "layers: 'encoder.odd' can not be quantized: in_features 81 is not a multiple of 16, "
        "out_features 5002 is not a multiple of 8 (leave it out)"},
+      {"a named layer that does not fit groups",
+       online({.scheme = "w4a8_g128", .layers = {"encoder.odd"}}), kUnsupported,
+       "layers: 'encoder.odd' can not be quantized: in_features 81 is not a multiple of 128, out_features 5002 is "
+       "not a multiple of 32 (leave it out)"},
       {"a named depthwise convolution",
        calibrated({.scheme = "int8_w8a8", .layers = {"encoder.layers.0.depthwise"}}), kUnsupported,
        "layers: 'encoder.layers.0.depthwise' can not be quantized: it has 384 groups, and only "
@@ -190,6 +197,10 @@ TEST(Refusals, OfScalesThatLoadingCanNotGive) {
        "layers: a calibrated input scale is needed for conv1d, and loading a model calibrates "
        "nothing (write "
        "a checkpoint with `oasr quantize`, or leave them out)"},
+      {"a convolution beside 4-bit layers online", online({.scheme = "w4a8_chn", .module_types = {"conv1d"}}),
+       kUnsupported,
+       "module_types: a calibrated input scale is needed for conv1d, and loading a model calibrates nothing "
+       "(write a checkpoint with `oasr quantize --module-types conv1d`, or leave them out)"},
       {"fp8 convolutions", calibrated({.scheme = "fp8_w8a8", .module_types = {"conv"}}),
        kUnsupported,
        "module_types: fp8_w8a8 has no kernels for conv1d, conv2d (use int8_w8a8, or leave them "
@@ -250,7 +261,7 @@ TEST(Refusals, OfAQuantizedCheckpointsAuthority) {
        "fp8_w8a8 (leave it out, or quantize the full-precision checkpoint)"},
       {"an unknown scheme", check_authority(stored, {.scheme = "int8"}), kInvalid,
        "quantization: 'int8' is not a scheme (did you mean int8_w8a8? schemes: int8_w8a8, "
-       "int8_w8a8_static)"},
+       "int8_w8a8_static, w4a8_g128, w4a8_chn)"},
       {"ignore", check_authority(stored, {.scheme = "int8_w8a8", .ignore = {"a"}}), kInvalid,
        ignore.c_str()},
       {"ignore without a scheme", check_authority(stored, {.ignore = {"a"}}), kInvalid,
@@ -280,6 +291,11 @@ TEST(Refusals, OfStoredLayersThatDoNotFitTheModel) {
       {"a convolution with a dynamic scale", stored("encoder.conv1", "int8_w8a8"), kBad,
        "encoder.conv1: int8_w8a8 has no static input scale, and conv1d needs one (write the "
        "checkpoint again with `oasr quantize`)"},
+      {"a shape that groups do not fit", stored("encoder.odd", "w4a8_g128"), kBad,
+       "encoder.odd: it is stored quantized and can not be: in_features 81 is not a multiple of 128, out_features "
+       "5002 is not a multiple of 32 (write the checkpoint again with `oasr quantize`)"},
+      {"a 4-bit convolution", stored("encoder.convs.1", "w4a8_g128"), kBad,
+       "encoder.convs.1: w4a8_g128 has no kernels for conv2d (write the checkpoint again with `oasr quantize`)"},
       {"an fp8 convolution", stored("encoder.conv1", "fp8_w8a8_static"), kBad,
        "encoder.conv1: fp8_w8a8_static has no kernels for conv1d (write the checkpoint again with "
        "`oasr quantize`)"},
@@ -321,6 +337,14 @@ TEST(Refusals, OfJson) {
       {"an unknown scheme", json("\"scheme\": \"int8_w8a8\"", "\"scheme\": \"int3\""), kBad,
        "quantization.layers[0].scheme: 'int3' is not a scheme (a newer version of oasr may know "
        "it)"},
+      {"a zero domain that is not known", json("\"int8_w8a8\", \"smoothed\": false",
+                                              R"("w4a8_chn", "smoothed": false, "zero_domain": "scaled")"), kBad,
+       "quantization.layers[0].zero_domain: 'scaled' is not a domain of zeros (a newer version of oasr may know it)"},
+      {"a zero domain that is missing", json("\"scheme\": \"int8_w8a8\"", "\"scheme\": \"w4a8_chn\""), kBad,
+       "quantization.layers[0].zero_domain: the key is missing"},
+      {"a zero domain of weights without zeros",
+       json("\"smoothed\": false", R"("smoothed": false, "zero_domain": "pre_scaled")"), kBad,
+       "quantization.layers[0].zero_domain: weights of int8_w8a8 have no zeros"},
       {"an unknown scheme in the list", json("[\"int8_w8a8\"]", "[\"int3\"]"), kBad,
        "quantization.schemes[0]: 'int3' is not a scheme (a newer version of oasr may know it)"},
       {"a group as a kind", json("\"linear\"", "\"all\""), kBad,

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "formats/w4_packed.h"
+
 namespace oasr::quant {
 namespace {
 
@@ -18,8 +20,8 @@ std::vector<std::string_view> names(bool served) {
   return found;
 }
 
-TEST(Schemes, Int8IsServedAndFp8AndNvfp4AreDescribed) {
-  EXPECT_THAT(names(true), ElementsAre("int8_w8a8", "int8_w8a8_static"));
+TEST(Schemes, Int8AndW4A8AreServedAndFp8AndNvfp4AreDescribed) {
+  EXPECT_THAT(names(true), ElementsAre("int8_w8a8", "int8_w8a8_static", "w4a8_g128", "w4a8_chn"));
   EXPECT_THAT(names(false), ElementsAre("fp8_w8a8", "fp8_w8a8_static", "nvfp4"));
 }
 
@@ -73,6 +75,31 @@ TEST(Schemes, Int8IsPerChannelAndPerTokenOrStatic) {
                                                .dynamic = false}));
 }
 
+TEST(Schemes, W4A8ServesTheShapesThatItsLayoutHoldsAndLeavesTheOthersToInt8) {
+  using formats::W4Form;
+  for (const auto& [name, form] : {std::pair("w4a8_g128", W4Form::per_group), {"w4a8_chn", W4Form::per_channel}}) {
+    SCOPED_TRACE(name);
+    const QuantScheme& scheme = *find_scheme(name).value();
+    EXPECT_EQ(scheme.weights.format, NumberFormat::int4);
+    EXPECT_EQ(scheme.activations, find_scheme("int8_w8a8").value()->activations);
+    EXPECT_TRUE(scheme.zero_domain);
+    EXPECT_EQ(scheme.fallback, "int8_w8a8");
+    for (std::int64_t n = 8; n <= 96; n += 8) {
+      for (std::int64_t k = 16; k <= 384; k += 16) {
+        const bool fits = k % scheme.shape.in_multiple == 0 && n % scheme.shape.out_multiple == 0;
+        ASSERT_EQ(formats::check_packed_shape(form, n, k).has_value(), fits) << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(Schemes, AFallbackIsServedAndHasNone) {
+  for (const auto& scheme : quant_schemes()) {
+    if (scheme.fallback.empty()) continue;
+    EXPECT_TRUE(find_scheme(scheme.fallback).value()->fallback.empty()) << scheme.name;
+  }
+}
+
 TEST(StaticVariant, KeepsTheFormatAndIsItsOwn) {
   const auto variant = [](std::string_view name) {
     return static_variant(*known_scheme(name).value()).value()->name;
@@ -84,6 +111,7 @@ TEST(StaticVariant, KeepsTheFormatAndIsItsOwn) {
 
 TEST(Formats, OnlyInt8HasConvolutions) {
   EXPECT_TRUE(has_convolutions(NumberFormat::int8));
+  EXPECT_FALSE(has_convolutions(NumberFormat::int4));
   EXPECT_FALSE(has_convolutions(NumberFormat::fp8_e4m3));
   EXPECT_FALSE(has_convolutions(NumberFormat::nvfp4));
 }

@@ -74,6 +74,41 @@ TEST(Selection, AlignmentIs16OfTheInputAnd8OfTheOutput) {
   EXPECT_FALSE(is_chosen(16, 12));
 }
 
+// Layers that fit both schemes of 4-bit weights, one, and none; the last is not even int8's.
+std::vector<LayerFacts> four_bit_model() {
+  return {{.path = "both", .in_features = 256, .out_features = 64},
+          {.path = "chn", .in_features = 160, .out_features = 64},
+          {.path = "narrow", .in_features = 256, .out_features = 40},
+          {.path = "head", .in_features = 256, .out_features = 5002},
+          {.path = "tied", .in_features = 256, .out_features = 64, .not_quantizable = "it is tied"}};
+}
+
+TEST(Selection, AShapeThatFourBitsDoNotFitGetsInt8AndTheReasonIsKept) {
+  const auto groups = select({.scheme = "w4a8_g128"}, four_bit_model(), Origin::online).value();
+  EXPECT_THAT(chosen(groups), ElementsAre("both w4a8_g128", "chn int8_w8a8", "narrow int8_w8a8"));
+  EXPECT_THAT(skipped(groups), ElementsAre("chn: in_features 160 is not a multiple of 128: int8_w8a8 instead",
+                                           "narrow: out_features 40 is not a multiple of 32: int8_w8a8 instead",
+                                           "head: out_features 5002 is not a multiple of 8", "tied: it is tied"));
+  const auto channels = select({.scheme = "w4a8_chn"}, four_bit_model(), Origin::online).value();
+  EXPECT_THAT(chosen(channels), ElementsAre("both w4a8_chn", "chn w4a8_chn", "narrow int8_w8a8"));
+  EXPECT_THAT(skipped(channels), testing::SizeIs(3));
+}
+
+TEST(Selection, FourBitLayersAndNoOthersSayWhatTheirZerosAre) {
+  const auto spec = select({.scheme = "w4a8_g128"}, four_bit_model(), Origin::online).value();
+  EXPECT_EQ(spec.find("both")->zero_domain, formats::ZeroDomain::post_scaled);
+  EXPECT_EQ(spec.find("chn")->zero_domain, std::nullopt);
+  const auto named = select({.scheme = "w4a8_chn", .layers = {"both"}}, four_bit_model(), Origin::online).value();
+  EXPECT_EQ(named.find("both")->zero_domain, formats::ZeroDomain::pre_scaled);
+}
+
+TEST(Selection, ConvolutionsBesideFourBitLayersGetStaticInt8) {
+  const auto spec = selected({.scheme = "w4a8_g128", .module_types = {"linear", "conv1d"}});
+  EXPECT_THAT(chosen(spec), UnorderedElementsAre("encoder.conv1 int8_w8a8_static", "encoder.layers.0.fc1 w4a8_g128",
+                                                 "encoder.layers.0.fc2 w4a8_g128",
+                                                 "decoder.layers.0.fc1 w4a8_g128"));
+}
+
 TEST(Selection, ConvolutionsGetTheStaticVariant) {
   const auto spec =
       selected({.scheme = "int8_w8a8", .module_types = {"linear", "conv1d", "conv2d"}});
@@ -129,6 +164,8 @@ TEST(Selection, SurvivesJsonWithEveryKindAndReason) {
   const auto spec = selected({.scheme = "int8_w8a8", .ignore = {"*.fc2"}, .module_types = {"all"}});
   const auto json = parse_json(dump_json(to_json(spec)), "spec").value();
   EXPECT_EQ(spec_from_json(json).value(), spec);
+  const auto four = select({.scheme = "w4a8_g128"}, four_bit_model(), Origin::online).value();
+  EXPECT_EQ(spec_from_json(parse_json(dump_json(to_json(four)), "spec").value()).value(), four);
 }
 
 TEST(Kinds, GroupsAndRepetitionsResolveToKindsInTheTablesOrder) {
@@ -190,6 +227,13 @@ TEST(StoredLayers, ThatSelectionChoseAreAccepted) {
     EXPECT_TRUE(check_layers(selected({.scheme = "int8_w8a8", .module_types = {kinds}}), layers));
   }
   EXPECT_TRUE(check_layers(fused(), layers));
+  EXPECT_TRUE(check_layers(selected({.scheme = "w4a8_g128", .module_types = {"all"}}), layers));
+  EXPECT_TRUE(check_layers(selected({.scheme = "w4a8_chn", .module_types = {"conv1d"}}), layers));
+  // All layers have the fallback: the spec answers to what it was asked for all the same.
+  const std::vector<LayerFacts> narrow = {{.path = "a", .in_features = 16, .out_features = 8}};
+  const auto fallback = select({.scheme = "w4a8_g128"}, narrow, Origin::online).value();
+  EXPECT_TRUE(check_layers(fallback, narrow));
+  EXPECT_TRUE(check_authority(fallback, {.scheme = "w4a8_g128"}));
   EXPECT_TRUE(check_layers({}, layers));
 }
 

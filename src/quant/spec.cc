@@ -122,9 +122,9 @@ Result<std::string> scheme_name(const Node& node) {
              "a newer version of oasr may know it");
 }
 
+// Of an entry whose keys were checked.
 Result<QuantizedLayer> read_layer(const Node& entry) {
   const bool has_zeros = entry.has("zero_domain");
-  TRY(entry.check_keys(has_zeros ? Keys(kLayerKeysWithZeros) : Keys(kLayerKeys)));
   QuantizedLayer layer;
   layer.scheme = TRY(scheme_name(entry.member("scheme")));
   layer.smoothed = TRY(entry.member("smoothed").flag());
@@ -144,6 +144,7 @@ Result<QuantizedLayer> read_layer(const Node& entry) {
 Status read_layers(const Node& node, QuantizationSpec& spec) {
   std::set<std::string, std::less<>> seen;
   for (const Node& entry : TRY(node.list())) {
+    TRY(entry.check_keys(entry.has("zero_domain") ? Keys(kLayerKeysWithZeros) : Keys(kLayerKeys)));
     const std::string path = TRY(new_path(entry, seen));
     spec.layers[path] = TRY(read_layer(entry));
   }

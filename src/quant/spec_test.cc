@@ -9,6 +9,7 @@ QuantizationSpec full_spec() {
   QuantizationSpec spec;
   spec.layers["model.fc1"] = {.scheme = "int8_w8a8", .smoothed = true};
   spec.layers["model.fc2"] = {.scheme = "int8_w8a8_static", .smoothed = false};
+  spec.layers["model.fc3"] = {.scheme = "w4a8_g128", .zero_domain = formats::ZeroDomain::post_scaled};
   spec.schemes = {"int8_w8a8", "int8_w8a8_static"};
   spec.ignore = {"model.decoder.*", "*.é"};
   spec.module_types = {"linear", "conv1d"};
@@ -36,7 +37,8 @@ TEST(QuantizationSpec, IsWrittenWithItsKeysInAFixedOrder) {
             R"({"schemes":["int8_w8a8","int8_w8a8_static"],"module_types":["linear","conv1d"],)"
             R"("ignore":["model.decoder.*","*.é"],)"
             R"("layers":[{"path":"model.fc1","scheme":"int8_w8a8","smoothed":true},)"
-            R"({"path":"model.fc2","scheme":"int8_w8a8_static","smoothed":false}],)"
+            R"({"path":"model.fc2","scheme":"int8_w8a8_static","smoothed":false},)"
+            R"({"path":"model.fc3","scheme":"w4a8_g128","smoothed":false,"zero_domain":"post_scaled"}],)"
             R"("producer":{"tool":"oasr","version":"0.1.0","recipe":"smoothquant_w8a8_fused",)"
             R"("skipped":[{"path":"model.z","reason":"in_features 80 is not …"},)"
             R"({"path":"model.a","reason":"tied"}],)"
@@ -92,7 +94,7 @@ TEST(QuantizationSpec, RefusesEveryWrongTypeAtItsPlace) {
 // An empty object of the producer's options is an object; every other object has fixed keys.
 TEST(QuantizationSpec, RefusesEveryMissingAndEveryAddedKey) {
   const Json good = parse_json(dump_json(to_json(full_spec())), "spec").value();
-  for (const char* place : {"", "/layers/1", "/producer", "/producer/skipped/0"}) {
+  for (const char* place : {"", "/layers/1", "/layers/2", "/producer", "/producer/skipped/0"}) {
     const Json::json_pointer at(place);
     for (const auto& [key, value] : good.at(at).items()) {
       Json changed = good;

@@ -1,4 +1,5 @@
 // Every method of the table: what it stores, what it refuses, and which bits it computes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,12 +14,14 @@ namespace {
 using kernels::first_difference;
 using kernels::random_floats;
 
-constexpr std::int64_t kN = 24, kK = 48;
+constexpr std::int64_t kN = 32, kK = 384;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::string name_of(const QuantizedLayer& layer) {
-  return layer.scheme + (layer.smoothed ? ", smoothed" : "");
+  std::string name = layer.scheme + (layer.smoothed ? ", smoothed" : "");
+  if (layer.zero_domain) name += fmt::format(", {}", enum_name(formats::zero_domain_names(), *layer.zero_domain));
+  return name;
 }
 
 MethodOptions on(kernels::ScaledMMBackend backend) {
@@ -29,7 +32,7 @@ const MethodOptions kNative = on(kernels::ScaledMMBackend::native);
 Result<LinearMethodPtr> try_make(const QuantizedLayer& layer, const OwnedSlots& made,
                                  const MethodOptions& options = kNative) {
   return quant_method(layer.scheme)
-      .from_slots(made.slots, random_floats(kN, 5), kernels::Activation::gelu, options);
+      .from_slots(layer, made.slots, random_floats(kN, 5), kernels::Activation::gelu, options);
 }
 
 LinearMethodPtr make(const QuantizedLayer& layer, const OwnedSlots& made,
@@ -74,15 +77,26 @@ Forward forward(const LinearMethod& method, const std::vector<float>& x,
   return out;
 }
 
+// The int8 weight that codes and scales stand for.
+kernels::PackedInt8Weight int8_weight(const QuantizedLayer& layer, const OwnedSlots& made) {
+  std::vector<std::int8_t> weight(static_cast<std::size_t>(kN * kK));
+  const auto form = w4_form(layer.scheme);
+  if (!form) {
+    std::memcpy(weight.data(), made.slots.at("weight").bytes.data(), weight.size());
+    return kernels::PackedInt8Weight::pack(kN, kK, weight, floats_in(made.slots.at("weight_scale")));
+  }
+  const formats::W4Weight w4 = read_w4(*form, *layer.zero_domain, made.slots).value();
+  for (std::int64_t n = 0; n < kN; ++n) {
+    formats::decode_row(w4, n, std::span(weight).subspan(static_cast<std::size_t>(n * kK), kK));
+  }
+  return kernels::PackedInt8Weight::pack(kN, kK, weight, floats_in(made.slots.at("s1_scales")));
+}
+
 // The definition: the rows of x quantized by kernels/quantize/reference.cc, then multiplied by
 // kernels/scaled_mm/reference.cc.
-std::vector<float> composed(const OwnedSlots& made, const std::vector<float>& x,
+std::vector<float> composed(const QuantizedLayer& layer, const OwnedSlots& made, const std::vector<float>& x,
                             const std::vector<float>& residual) {
-  const StoredTensor& codes = made.slots.at("weight");
-  std::vector<std::int8_t> weight(codes.bytes.size());
-  std::memcpy(weight.data(), codes.bytes.data(), weight.size());
-  const auto packed =
-      kernels::PackedInt8Weight::pack(kN, kK, weight, floats_in(made.slots.at("weight_scale")));
+  const auto packed = int8_weight(layer, made);
   const std::int64_t m = static_cast<std::int64_t>(x.size()) / kK;
   const auto smooth =
       made.slots.contains("smooth_inv") ? floats_in(made.slots.at("smooth_inv")) : std::vector<float>();
@@ -218,8 +232,11 @@ TEST(QuantMethods, OfFloatsComeBackFromTheirStateWithTheSameBits) {
                               .activation = kernels::Activation::gelu};
     const LinearMethodPtr made = std::move(method.from_floats(source, kNative).value());
     const OwnedSlots state = stored(made->state("a"));
-    const LinearMethodPtr again = make({.scheme = std::string(method.scheme)}, state);
+    const LinearMethodPtr again = make(quantized_layer(method.scheme), state);
     EXPECT_EQ(forward(*made, x).y, forward(*again, x).y);
+    const auto quantized =
+        method.quantize({.shape = {kN, kK}, .rows = source.rows}, {}, detected_isa()).value();
+    for (const auto& [suffix, bytes] : state.memory) EXPECT_EQ(quantized.tensors.at(suffix).bytes, bytes) << suffix;
   }
 }
 
@@ -255,10 +272,11 @@ TEST(QuantMethods, ConvolutionsRefuseAScaleThatIsNone) {
 
 TEST(QuantMethods, TakeEveryInt8CodeOfAForeignCheckpoint) {
   for (const QuantizedLayer& layer : every_storage()) {
+    if (w4_form(layer.scheme)) continue;
     OwnedSlots made = made_slots(layer, {kN, kK}, 4);
     std::ranges::fill(made.memory.at("weight"), std::byte{0x80});  // -128
     const auto x = random_floats(7 * kK, 6);
-    EXPECT_EQ(forward(*make(layer, made), x).y, composed(made, x, {})) << name_of(layer);
+    EXPECT_EQ(forward(*make(layer, made), x).y, composed(layer, made, x, {})) << name_of(layer);
   }
 }
 
@@ -284,8 +302,8 @@ TEST(QuantizeWeight, KeepsAChannelOfZeros) {
   EXPECT_GT(storage.weight_scale[0], 0);
 }
 
-// Dynamic, smoothed, static, both; every lane that runs here and the reference backend.
-TEST(Int8Linear, IsTheCompositionOfTheReferencesBitForBit) {
+// Dynamic, smoothed, static, both, 4-bit; every lane that runs here and the reference backend.
+TEST(QuantMethods, AreTheCompositionOfTheReferencesBitForBit) {
   for (const QuantizedLayer& layer : every_storage()) {
     const OwnedSlots made = made_slots(layer, {kN, kK}, 7);
     const LinearMethodPtr native = make(layer, made);
@@ -296,7 +314,7 @@ TEST(Int8Linear, IsTheCompositionOfTheReferencesBitForBit) {
       const auto x = random_floats(m * kK, static_cast<unsigned>(m)), residual = random_floats(m * kN, 9);
       for (const bool with_residual : {false, true}) {
         const auto add = with_residual ? residual : std::vector<float>();
-        const auto expected = composed(made, x, add);
+        const auto expected = composed(layer, made, x, add);
         SCOPED_TRACE(name_of(layer) + ", M " + std::to_string(m));
         EXPECT_EQ(first_difference(forward(*reference, x, add).y, expected), -1);
         for (const auto& [isa, name] : isa_names()) {
@@ -312,7 +330,7 @@ TEST(Int8Linear, IsTheCompositionOfTheReferencesBitForBit) {
   }
 }
 
-TEST(Int8Linear, WritesAConsumersInputAsTheConsumerWould) {
+TEST(QuantMethods, WriteAConsumersInputAsTheConsumerWould) {
   const std::int64_t m = 7;
   const auto x = random_floats(m * kK, 1);
   const QuantizedLayer consuming{.scheme = "int8_w8a8_static", .smoothed = true};
@@ -338,7 +356,7 @@ TEST(Int8Linear, WritesAConsumersInputAsTheConsumerWould) {
   }
 }
 
-TEST(Int8Linear, ComputesARowWithoutItsNeighbours) {
+TEST(QuantMethods, ComputeARowWithoutItsNeighbours) {
   const auto x = random_floats(64 * kK, 3), residual = random_floats(64 * kN, 4);
   for (const QuantizedLayer& layer : every_storage()) {
     const LinearMethodPtr method = make(layer, made_slots(layer, {kN, kK}, 7));
@@ -352,7 +370,7 @@ TEST(Int8Linear, ComputesARowWithoutItsNeighbours) {
   }
 }
 
-TEST(Int8Linear, ReportsTheLowestRowThatIsNotFiniteAndSparesTheOthers) {
+TEST(QuantMethods, ReportTheLowestRowThatIsNotFiniteAndSpareTheOthers) {
   for (const QuantizedLayer& layer : every_storage()) {
     const OwnedSlots made = made_slots(layer, {kN, kK}, 7);
     for (const auto backend : {kernels::ScaledMMBackend::native, kernels::ScaledMMBackend::reference}) {
@@ -380,7 +398,7 @@ TEST(Int8Linear, ReportsTheLowestRowThatIsNotFiniteAndSparesTheOthers) {
 
 // The rows of a product over receptive fields: taps t - 1, t, t + 1 of zero-padded rows, by hand.
 TEST(Int8Conv1d, IsTheProductOverReceptiveFieldsBitForBit) {
-  constexpr std::int64_t kFrames = 10, kChannels = 16, kFields = 3 * kChannels;
+  constexpr std::int64_t kFrames = 10, kChannels = kK / 3, kFields = 3 * kChannels;
   static_assert(kFields == kK, "composed() has this K");
   const auto x = random_floats(kFrames * kChannels, 1);
   for (const bool smoothed : {false, true}) {
@@ -407,7 +425,7 @@ TEST(Int8Conv1d, IsTheProductOverReceptiveFieldsBitForBit) {
         }
       }
       const auto residual = random_floats(outputs * kN, 3);
-      const auto expected = composed(product, fields, residual);
+      const auto expected = composed(layer, product, fields, residual);
       const auto method = quant_method(layer.scheme).conv1d_from_slots(
           made.slots,
           {.c_out = kN, .c_in = kChannels, .stride = stride, .bias = random_floats(kN, 5),
@@ -432,7 +450,7 @@ TEST(Int8Conv1d, IsTheProductOverReceptiveFieldsBitForBit) {
 
 // The product over receptive fields, by hand: images of zero-padded pixels, kernel 1x3 with stride 1x2.
 TEST(Int8Conv2d, IsTheProductOverReceptiveFieldsBitForBit) {
-  constexpr std::int64_t kChannels = 16, kOutputs = 2 * 5 * 4;
+  constexpr std::int64_t kChannels = kK / 3, kOutputs = 2 * 5 * 4;
   const ImageExtent in{.batch = 2, .height = 5, .width = 7};
   const auto x = random_floats(in.pixels() * kChannels, 1);
   for (const bool smoothed : {false, true}) {
@@ -457,7 +475,7 @@ TEST(Int8Conv2d, IsTheProductOverReceptiveFieldsBitForBit) {
                     fields.begin() + row * kK + tap * kChannels);
       }
     }
-    const auto expected = composed(product, fields, {});
+    const auto expected = composed(layer, product, fields, {});
     const Conv2dShape shape{.c_out = kN, .c_in = kChannels, .vertical = {},
                             .horizontal = {.taps = 3, .stride = 2, .before = 1, .after = 1},
                             .activation = kernels::Activation::gelu};

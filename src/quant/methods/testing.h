@@ -3,12 +3,15 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/testing.h"
+#include "formats/testing.h"
 #include "quant/methods/registry.h"
+#include "quant/methods/w4a8_linear.h"
 
 namespace oasr::quant {
 
@@ -46,12 +49,25 @@ inline std::vector<std::byte> written(const TensorSource& source) {
   return bytes;
 }
 
-// A layer with a weight of this shape ([N, K], or [C_out, 3, C_in]): any int8 codes, scales that keep
-// results near one.
+// Which form a scheme's 4-bit weights have; nothing for other weights.
+inline std::optional<formats::W4Form> w4_form(std::string_view scheme) {
+  const QuantArgs& weights = (*known_scheme(scheme))->weights;
+  if (weights.format != NumberFormat::int4) return std::nullopt;
+  return weights.granularity == Granularity::per_group ? formats::W4Form::per_group : formats::W4Form::per_channel;
+}
+
+// A layer with a weight of this shape ([N, K], or [C_out, 3, C_in]): any codes, scales that keep results near
+// one.
 inline OwnedSlots made_slots(const QuantizedLayer& layer, const Shape& weight, unsigned seed) {
   OwnedSlots made;
+  if (const auto form = w4_form(layer.scheme)) {
+    const auto stored = stored_w4(
+        formats::random_weight(*form, *layer.zero_domain, weight[0], weight[1], seed), {}).value();
+    for (const auto& [suffix, tensor] : stored.tensors) made.add(suffix, tensor.format, tensor.shape, tensor.bytes);
+  }
   for (const StorageSlot& slot : storage_slots(layer)) {
-    const Shape shape = slot_shape(slot, weight);
+    if (made.slots.contains(slot.suffix)) continue;
+    const Shape shape = slot_shape(slot, weight, weight[weight.rank() - 1]);
     const auto count = static_cast<std::size_t>(shape.elements());
     std::mt19937 random(++seed);
     if (slot.format == StorageFormat::i8) {
@@ -77,12 +93,15 @@ inline std::vector<float> floats_in(const StoredTensor& tensor) {
   return values;
 }
 
-// The methods of the table, each as it is and with a smoother.
+// The methods of the table, each as it is and with a smoother; groups with zeros of either domain.
 inline std::vector<QuantizedLayer> every_storage() {
   std::vector<QuantizedLayer> layers;
   for (const QuantMethod& method : quant_methods()) {
     for (const bool smoothed : {false, true}) {
-      layers.push_back({.scheme = std::string(method.scheme), .smoothed = smoothed});
+      layers.push_back(quantized_layer(method.scheme, smoothed));
+      if (w4_form(method.scheme) != formats::W4Form::per_group) continue;
+      layers.push_back(layers.back());
+      layers.back().zero_domain = formats::ZeroDomain::pre_scaled;
     }
   }
   return layers;
