@@ -12,6 +12,7 @@ namespace fs = std::filesystem;
 using models::whisper::RandomCheckpoint;
 
 const LoadOptions kInt8{.quantization = {.scheme = "int8_w8a8"}};
+const LoadOptions kW4A8[] = {{.quantization = {.scheme = "w4a8_g128"}}, {.quantization = {.scheme = "w4a8_chn"}}};
 
 struct NativeRoundTrip : LoadFixture {
   oasr::testing::TemporaryFolder temporary;
@@ -22,6 +23,9 @@ struct NativeRoundTrip : LoadFixture {
     auto config = models::whisper::small_config();
     config.tie_word_embeddings = tied;
     config.vocab_size = vocabulary;
+    return source(config);
+  }
+  fs::path source(const models::whisper::Config& config) {
     models::whisper::write_hugging_face(RandomCheckpoint(config), at("source"));
     return at("source");
   }
@@ -34,7 +38,7 @@ struct NativeRoundTrip : LoadFixture {
   void expect_same_model(const fs::path& native, const fs::path& from, const LoadOptions& options = {}) {
     const LoadedModel a = load_all(native);
     LoadedModel b = load_all(from, options);
-    if (!b.quantization.empty()) b.quantization.producer.recipe = "int8_w8a8_rtn";
+    if (!b.quantization.empty()) b.quantization.producer.recipe = options.quantization.scheme + "_rtn";
     EXPECT_EQ(a.model->info().architecture, b.model->info().architecture);
     EXPECT_EQ(a.model->info().size_name, b.model->info().size_name);
     EXPECT_EQ(a.model->info().parameters, b.model->info().parameters);
@@ -64,6 +68,70 @@ TEST_F(NativeRoundTrip, InInt8IsTheSourceLoadedInInt8) {
   const auto from = source();
   expect_same_model(convert(from, "v2", kInt8), from, kInt8);
   EXPECT_LT(fs::file_size(at("v2") / "model.safetensors"), fs::file_size(from / "model.safetensors") / 2);
+}
+
+TEST_F(NativeRoundTrip, InFourBitsIsTheSourceLoadedInFourBits) {
+  auto config = models::whisper::small_config();
+  config.d_model = 128;
+  config.encoder_ffn_dim = 256;
+  const auto from = source(config);
+  for (const LoadOptions& options : kW4A8) {
+    const std::string& name = options.quantization.scheme;
+    SCOPED_TRACE(name);
+    expect_same_model(convert(from, name, options), from, options);
+    expect_same_files(convert(at(name), name + "_again", options), at(name));
+    const LoadedModel loaded = load_all(at(name));
+    std::int64_t bytes = 0, int8 = 0;
+    for (const LayerReport& layer : loaded.report.layers) {
+      if (layer.scheme.empty()) continue;
+      EXPECT_EQ(layer.scheme, name) << layer.path;
+      EXPECT_FALSE(layer.zero_domain.empty()) << layer.path;
+      bytes += layer.weight_bytes - 4 * layer.out_features;  // biases aside
+      int8 += layer.in_features * layer.out_features;
+    }
+    // Half a byte a weight; of each channel a scale and a zero, and two bytes for a group.
+    EXPECT_GE(bytes, int8 / 2);
+    EXPECT_LE(bytes, int8 / 2 + int8 / 128 * 6 + int8 / 128 * 4);
+  }
+}
+
+TEST_F(NativeRoundTrip, WhatFourBitsDoNotFitIsInt8WithTheReason) {
+  const auto from = source();  // only the decoder's fc2 have 128 columns
+  const LoadOptions& groups = kW4A8[0];
+  expect_same_model(convert(from, "mixed", groups), from, groups);
+  const LoadedModel loaded = load_all(at("mixed"), groups);  // its own scheme changes nothing
+  for (const LayerReport& layer : loaded.report.layers) {
+    if (layer.scheme.empty()) continue;  // a convolution, the head
+    SCOPED_TRACE(layer.path);
+    const bool fits = layer.in_features % 128 == 0;
+    EXPECT_EQ(layer.scheme, fits ? "w4a8_g128" : "int8_w8a8");
+    EXPECT_EQ(layer.storage, fits ? "int4 g128" : "int8");
+    EXPECT_EQ(layer.zero_domain, fits ? "post_scaled" : "");
+    const std::string reason =
+        "in_features " + std::to_string(layer.in_features) + " is not a multiple of 128: int8_w8a8 instead";
+    EXPECT_EQ(layer.reason, fits ? "" : reason);
+  }
+  EXPECT_EQ(std::ranges::count(loaded.report.layers, "w4a8_g128", &LayerReport::scheme), 2);
+  EXPECT_NE(to_text(loaded.report, true).find("int4 g128 post_scaled"), std::string::npos);
+}
+
+TEST_F(NativeRoundTrip, FourBitsHaveTheSameBitsOnEveryLaneAndOnTheReference) {
+  const auto from = source();
+  for (const LoadOptions& options : kW4A8) {
+    const auto expected = logits(*load(from, options));
+    {
+      const oasr::testing::Variable backend("OASR_SCALED_MM_BACKEND", "reference");
+      const LoadedModel reference = load_all(from, options);
+      EXPECT_EQ(reference.report.quantized, 0);
+      EXPECT_TRUE(logits(*aed(reference)) == expected);
+    }
+    for (const auto& [isa, name] : isa_names()) {
+      if (!isa_supported(isa)) continue;
+      context.isa = isa;
+      EXPECT_TRUE(logits(*load(from, options)) == expected) << name;
+    }
+    context.isa = detected_isa();
+  }
 }
 
 TEST_F(NativeRoundTrip, OfAPartOfTheLayersIsTheSame) {
@@ -182,11 +250,14 @@ TEST_F(CalibratedFolder, WrittenAgainGivesTheSameBytes) {
 // Real weights from every container.
 class RealRoundTrip : public NativeRoundTrip, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RealRoundTrip, IsTheSourceAtFullPrecisionAndInInt8) {
+TEST_P(RealRoundTrip, IsTheSourceAtFullPrecisionAndQuantized) {
   const auto from = oasr::testing::real_weights("tiny.en", GetParam());
   if (!from) GTEST_SKIP() << "no real weights of tiny.en as " << GetParam() << " (set OASR_TEST_WEIGHTS)";
   expect_same_model(convert(*from, "v1"), *from);
   expect_same_model(convert(*from, "v2", kInt8), *from, kInt8);
+  for (const LoadOptions& options : kW4A8) {
+    expect_same_model(convert(*from, options.quantization.scheme, options), *from, options);
+  }
   convert(at("v2"), "v2_again");
   expect_same_files(at("v2"), at("v2_again"));
 }

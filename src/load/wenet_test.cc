@@ -6,6 +6,7 @@
 
 #include "load/convert.h"
 #include "load/testing.h"
+#include "models/conformer/test_support.h"
 #include "testing/arrays.h"
 #include "testing/paths.h"
 
@@ -51,7 +52,7 @@ struct WenetLoad : LoadFixture {
   void expect_same_model(const fs::path& native, const fs::path& from, const LoadOptions& options = {}) {
     const LoadedModel a = load_all(native);
     LoadedModel b = load_all(from, options);
-    if (!b.quantization.empty()) b.quantization.producer.recipe = "int8_w8a8_rtn";
+    if (!b.quantization.empty()) b.quantization.producer.recipe = options.quantization.scheme + "_rtn";
     EXPECT_EQ(a.model->info().architecture, b.model->info().architecture);
     EXPECT_EQ(a.model->info().parameters, b.model->info().parameters);
     EXPECT_EQ(a.model->info().weight_bytes, b.model->info().weight_bytes);
@@ -99,6 +100,31 @@ INSTANTIATE_TEST_SUITE_P(WeNet, WenetRoundTrip,
                                            "layer_norm_gelu", "wide_kernel_relu", "plain_decoder_cmvn_file",
                                            "old_config"),
                          [](const auto& test) { return std::string(test.param); });
+
+TEST_F(WenetLoad, InFourBitsTheRoundTripIsTheSourceLoadedInFourBits) {
+  std::string yaml = models::conformer::small_train_yaml();
+  for (const auto& [from, to] : {std::pair("\"output_size\": 32", "\"output_size\": 128"),
+                                 std::pair("\"linear_units\": 48", "\"linear_units\": 256")}) {
+    yaml.replace(yaml.find(from), std::string(from).size(), to);
+  }
+  for (const char* scheme : {"w4a8_g128", "w4a8_chn"}) {
+    SCOPED_TRACE(scheme);
+    const LoadOptions options{.quantization = {.scheme = scheme}};
+    const LoadedModel online =
+        load_checkpoint(models::conformer::random_checkpoint(yaml), options, context).value();
+    ASSERT_TRUE(save_native(online, at(scheme)));
+    const LoadedModel reloaded = load_all(at(scheme));
+    EXPECT_EQ(reloaded.quantization.layers, online.quantization.layers);
+    EXPECT_EQ(reloaded.quantization.producer.skipped, online.quantization.producer.skipped);
+    EXPECT_EQ(to_json(reloaded.report)["layers"], to_json(online.report)["layers"]);
+    EXPECT_TRUE(scores(reloaded) == scores(online));
+    expect_same_files(convert(at(scheme), std::string(scheme) + "_again"), at(scheme));
+    // The encoder is in 4 bits; the feed-forward layers of the decoder have 48 units.
+    EXPECT_EQ(reloaded.quantization.find("encoder.encoders.0.feed_forward.w_1")->scheme, scheme);
+    EXPECT_EQ(reloaded.quantization.find("encoder.encoders.1.conv_module.pointwise_conv1")->scheme, scheme);
+    EXPECT_EQ(reloaded.quantization.find("decoder.left_decoder.decoders.0.feed_forward.w_1")->scheme, "int8_w8a8");
+  }
+}
 
 TEST_F(WenetLoad, TheTrainedModelsRoundTripIsTheSource) {
   OASR_REQUIRE_FULL_DATA();

@@ -16,7 +16,9 @@ using formats::ZeroDomain;
 const char* scheme_of(W4Form form) { return form == W4Form::per_group ? "w4a8_g128" : "w4a8_chn"; }
 
 Int8Storage int8_storage(const W4Weight& weight, std::vector<float> smooth_inv) {
-  Int8Storage storage{.weight = {}, .weight_scale = weight.channel_scale, .smooth_inv = std::move(smooth_inv),
+  Int8Storage storage{.weight = {},
+                      .weight_scale = weight.channel_scale,
+                      .smooth_inv = std::move(smooth_inv),
                       .input_scale = {}};
   storage.weight.resize(weight.codes.size());
   const auto k = static_cast<std::size_t>(weight.k);
@@ -90,7 +92,9 @@ std::vector<TensorSource> W4A8Linear::state(const std::string& path) const {
   const auto kept = std::make_shared<const QuantizedTensors>(std::move(*stored));
   std::vector<TensorSource> tensors = kept->sources(path);
   for (TensorSource& tensor : tensors) {
-    tensor.row = [kept, row = std::move(tensor.row)](std::int64_t n, std::span<std::byte> out) { row(n, out); };
+    tensor.row = [kept, row = std::move(tensor.row)](std::int64_t n, std::span<std::byte> out) {
+      row(n, out);
+    };
   }
   add_bias(path, product_.bias(), tensors);
   return tensors;
@@ -109,7 +113,8 @@ Result<W4Weight> encode_w4(W4Form form, std::int64_t n, std::int64_t k, const fo
 
 Result<W4Weight> read_w4(W4Form form, ZeroDomain domain, const StoredSlots& slots) {
   if (form == W4Form::per_channel && domain == ZeroDomain::post_scaled) {
-    return unexpected(ErrorCode::unsupported, "no kernel here multiplies weights with float zeros per channel", {},
+    return unexpected(ErrorCode::unsupported,
+                      "no kernel here multiplies weights with float zeros per channel", {},
                       "use zeros that are codes (pre_scaled)");
   }
   const Shape& shape = slots.at("qweight").shape;

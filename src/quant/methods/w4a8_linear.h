@@ -1,4 +1,5 @@
-// W4A8: 4-bit weights that stand for int8 ones (formats/w4_weight.h), times int8 activations with a scale a row.
+// W4A8: 4-bit weights that stand for int8 ones (formats/w4_weight.h), times int8 activations with a scale a
+// row.
 //
 //   y = act(a_scale · (channel_scale · (q(x · smooth_inv) · w8ᵀ)) + bias) + residual
 #pragma once

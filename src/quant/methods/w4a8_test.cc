@@ -8,14 +8,14 @@
 namespace oasr::quant {
 namespace {
 
-using ::testing::HasSubstr;
 using formats::W4Form;
 using formats::ZeroDomain;
+using ::testing::HasSubstr;
 
 constexpr std::int64_t kN = 64, kK = 256;
 
-const MethodOptions kNative = {
-    .scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native)};
+const MethodOptions kNative = {.scaled_mm =
+                                   &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native)};
 
 Result<LinearMethodPtr> try_make(const QuantizedLayer& layer, const OwnedSlots& made) {
   return quant_method(layer.scheme).from_slots(layer, made.slots, {}, kernels::Activation::none, kNative);
@@ -52,7 +52,8 @@ struct Corruption {
 constexpr std::int64_t kChannel = 11, kGroup = 1;
 
 void set_group(OwnedSlots& made, const char* suffix, int value) {
-  const auto at = static_cast<std::size_t>(kGroup * kN + formats::scale_place(formats::ScaleOrder::quads, kChannel));
+  const auto at =
+      static_cast<std::size_t>(kGroup * kN + formats::scale_place(formats::ScaleOrder::quads, kChannel));
   made.memory.at(suffix)[at] = static_cast<std::byte>(value);
 }
 
@@ -93,7 +94,8 @@ TEST(W4A8, RefusesEveryNumberThatNoKernelMultiplies) {
        [](OwnedSlots& m) {
          set_value(m, 0, 16, -112);
          const auto place = formats::nibble_place(kK, kChannel, kGroup * formats::kGroup + 5);
-         m.memory.at("qweight")[static_cast<std::size_t>(place.byte)] |= static_cast<std::byte>(15 << place.shift);
+         m.memory.at("qweight")[static_cast<std::size_t>(place.byte)] |=
+             static_cast<std::byte>(15 << place.shift);
        },
        "channel 11, group 1: rule value: 15 · 16 - 112 = 128 is no int8"},
       {"a scale that is NaN", groups, post, [](OwnedSlots& m) { set_half(m, "s1_scales", 0x7E00); },
@@ -104,7 +106,8 @@ TEST(W4A8, RefusesEveryNumberThatNoKernelMultiplies) {
        "channel 11: rule channel_scale: 0 is no positive float16"},
       {"a negative scale", channels, pre, [](OwnedSlots& m) { set_half(m, "s1_scales", 0xBC00); },
        "channel 11: rule channel_scale: -1 is no positive float16"},
-      {"a channel's zero that is no code", channels, pre, [](OwnedSlots& m) { set_half(m, "s1_szeros", 0x3C00); },
+      {"a channel's zero that is no code", channels, pre,
+       [](OwnedSlots& m) { set_half(m, "s1_szeros", 0x3C00); },
        "channel 11: rule channel_zero: 0.9999542 at scale "},
       {"a channel's zero that is NaN", channels, pre, [](OwnedSlots& m) { set_half(m, "s1_szeros", 0x7E00); },
        "channel 11: rule channel_zero: nan at scale "},
@@ -130,7 +133,8 @@ TEST(W4A8, RefusesTensorsOfAnotherShapeAndFloatZerosPerChannel) {
   made.add("s2_zeros", StorageFormat::i8, {1, kN}, bytes_of(std::vector<std::int8_t>(kN)));
   const auto short_zeros = try_make(layer, made);
   ASSERT_FALSE(short_zeros);
-  EXPECT_THAT(short_zeros.error().what, HasSubstr("the tensors have other sizes than a weight [64, 256] per_group"));
+  EXPECT_THAT(short_zeros.error().what,
+              HasSubstr("the tensors have other sizes than a weight [64, 256] per_group"));
 
   QuantizedLayer channels = quantized_layer("w4a8_chn");
   const OwnedSlots codes = made_slots(channels, {kN, kK}, 1);
@@ -169,9 +173,12 @@ TEST(W4A8, RoundsForTheColumnsThatMatter) {
 TEST(W4A8, NamesTheRowThatIsNotFinite) {
   for (const char* scheme : {"w4a8_g128", "w4a8_chn"}) {
     const auto made = quant_method(scheme).quantize(
-        {.shape = {kN, kK}, .rows = [](std::int64_t n, std::span<float> out) {
-           std::ranges::fill(out, n == 17 ? std::numeric_limits<float>::infinity() : 1.0f);
-         }}, {}, detected_isa());
+        {.shape = {kN, kK},
+         .rows =
+             [](std::int64_t n, std::span<float> out) {
+               std::ranges::fill(out, n == 17 ? std::numeric_limits<float>::infinity() : 1.0f);
+             }},
+        {}, detected_isa());
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().what, "row 17 of the weight holds NaN or infinity");
   }
