@@ -28,7 +28,7 @@ bool is_value(std::string_view word) {
 void add_quantization_options(CLI::App& command, std::string& scheme,
                               std::vector<std::string>& options, const char* group) {
   command.add_option("--quantization", scheme,
-                     "Run matrices in 8 bits: int8_w8a8 (docs/quantization.md)")
+                     "Quantize matrices: int8_w8a8, w4a8_g128, w4a8_chn (docs/quantization.md)")
       ->type_name("SCHEME")->group(group);
   command.add_option(kOption, options,
                      "ignore=GLOB,… (layers left at full precision), module_types=linear,…")

@@ -135,6 +135,14 @@ TEST(QuantMethods, AreOneForEveryServedScheme) {
   }
 }
 
+TEST(QuantMethods, SayWhichSlotHasAScaleAChannel) {
+  for (const QuantMethod& method : quant_methods()) {
+    const auto slot = std::ranges::find(method.slots, method.channel_scale, &StorageSlot::suffix);
+    ASSERT_NE(slot, method.slots.end()) << method.scheme;
+    EXPECT_EQ(slot->extent, StorageSlot::Extent::rows) << method.scheme;
+  }
+}
+
 TEST(QuantMethods, StateIsTheStorageTableAndTheBytesThatWereRead) {
   for (const QuantizedLayer& layer : every_storage()) {
     SCOPED_TRACE(name_of(layer));
