@@ -160,7 +160,8 @@ std::vector<ParameterSpec> slot_specs(const std::string& path, const quant::Quan
   std::vector<ParameterSpec> specs;
   for (const quant::StorageSlot& slot : quant::storage_slots(layer)) {
     const std::string name = path + "." + std::string(slot.suffix);
-    specs.push_back({.name = name, .shape = quant::slot_shape(slot, weight, columns), .stored = name, .format = slot.format});
+    const Shape shape = quant::slot_shape(slot, weight, columns);
+    specs.push_back({.name = name, .shape = shape, .stored = name, .format = slot.format});
   }
   return specs;
 }

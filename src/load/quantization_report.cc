@@ -72,7 +72,8 @@ OrderedJson to_json(const LayerReport& layer) {
                       {"weight_bytes", layer.weight_bytes}};
   if (!layer.zero_domain.empty()) json["zero_domain"] = layer.zero_domain;
   if (!layer.input.empty()) json["input_quantized_by"] = layer.input;
-  if (!layer.reason.empty()) json[layer.scheme.empty() ? "full_precision_because" : "fallback_because"] = layer.reason;
+  const char* because = layer.scheme.empty() ? "full_precision_because" : "fallback_because";
+  if (!layer.reason.empty()) json[because] = layer.reason;
   return json;
 }
 

@@ -339,7 +339,8 @@ TEST(Refusals, OfJson) {
        "it)"},
       {"a zero domain that is not known", json("\"int8_w8a8\", \"smoothed\": false",
                                               R"("w4a8_chn", "smoothed": false, "zero_domain": "scaled")"), kBad,
-       "quantization.layers[0].zero_domain: 'scaled' is not a domain of zeros (a newer version of oasr may know it)"},
+       "quantization.layers[0].zero_domain: 'scaled' is not a domain of zeros (a newer version of oasr may know "
+       "it)"},
       {"a zero domain that is missing", json("\"scheme\": \"int8_w8a8\"", "\"scheme\": \"w4a8_chn\""), kBad,
        "quantization.layers[0].zero_domain: the key is missing"},
       {"a zero domain of weights without zeros",

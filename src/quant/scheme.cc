@@ -50,7 +50,8 @@ constexpr std::array kSchemes = {
                 .activations = static_input(NumberFormat::int8)},
     // Post-scaled zeros lose less (formats/w4_encoder.h); per channel only codes have exact sums.
     QuantScheme{.name = "w4a8_g128",
-                .what = "4-bit weights, an integer scale and zero a group of 128; int8 activations, a scale a token",
+                .what = "4-bit weights, an integer scale and zero a group of 128; int8 activations, a scale a "
+                        "token",
                 .weights = {.format = NumberFormat::int4, .granularity = Granularity::per_group, .dynamic = false},
                 .activations = per_token(NumberFormat::int8),
                 .shape = {.in_multiple = formats::kGroup, .out_multiple = formats::kTile},

@@ -56,8 +56,8 @@ enum class Origin : std::uint8_t {
 // Chooses the layers of a full-precision model; none for a request without a scheme. conv1d and
 // conv2d get the static variant of the scheme or of its fallback. Layers that no kernel can serve (the
 // scheme's shapes, groups, not_quantizable) get the scheme's fallback or stay at full precision when they
-// were selected by kind, with the reason in producer.skipped, and are errors when they are named. version and options of the producer are
-// left empty, and so is recipe unless it is "online".
+// were selected by kind, with the reason in producer.skipped, and are errors when they are named. version
+// and options of the producer are left empty, and so is recipe unless it is "online".
 //
 // Errors (invalid_argument or unsupported, each with a remedy): an unknown or unserved scheme, a glob
 // or a path that matches nothing, options without a scheme, named layers beside ignore or module_types,

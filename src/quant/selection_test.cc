@@ -104,7 +104,8 @@ TEST(Selection, FourBitLayersAndNoOthersSayWhatTheirZerosAre) {
 
 TEST(Selection, ConvolutionsBesideFourBitLayersGetStaticInt8) {
   const auto spec = selected({.scheme = "w4a8_g128", .module_types = {"linear", "conv1d"}});
-  EXPECT_THAT(chosen(spec), UnorderedElementsAre("encoder.conv1 int8_w8a8_static", "encoder.layers.0.fc1 w4a8_g128",
+  EXPECT_THAT(chosen(spec), UnorderedElementsAre("encoder.conv1 int8_w8a8_static",
+                                                 "encoder.layers.0.fc1 w4a8_g128",
                                                  "encoder.layers.0.fc2 w4a8_g128",
                                                  "decoder.layers.0.fc1 w4a8_g128"));
 }

@@ -57,8 +57,9 @@ struct QuantizationSpec {
 //    "layers": [{"path": "model.fc1", "scheme": "int8_w8a8", "smoothed": false}],
 //    "producer": {"tool": "oasr", "version": "0.1.0", "recipe": "int8_w8a8_rtn",
 //                 "skipped": [{"path": "model.fc2", "reason": "…"}], "options": {"alpha": "0.5"}}}
-// A layer whose weights have zeros, and no other, has "zero_domain" too ("pre_scaled", "post_scaled"). Layers are a list so that a path that comes twice can be seen. A key that is unknown or missing,
-// a wrong type, an unknown scheme or kind, an empty or repeated path are bad_checkpoint errors
+// A layer whose weights have zeros, and no other, has "zero_domain" too ("pre_scaled", "post_scaled").
+// Layers are a list so that a path that comes twice can be seen. A key that is unknown or missing,
+// a wrong type, an unknown scheme, kind or domain, an empty or repeated path are bad_checkpoint errors
 // whose `where` is the key ("quantization.layers[3].scheme").
 OrderedJson to_json(const QuantizationSpec& spec);
 Result<QuantizationSpec> spec_from_json(const Json& json);

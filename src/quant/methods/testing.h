@@ -63,7 +63,9 @@ inline OwnedSlots made_slots(const QuantizedLayer& layer, const Shape& weight, u
   if (const auto form = w4_form(layer.scheme)) {
     const auto stored = stored_w4(
         formats::random_weight(*form, *layer.zero_domain, weight[0], weight[1], seed), {}).value();
-    for (const auto& [suffix, tensor] : stored.tensors) made.add(suffix, tensor.format, tensor.shape, tensor.bytes);
+    for (const auto& [suffix, tensor] : stored.tensors) {
+      made.add(suffix, tensor.format, tensor.shape, tensor.bytes);
+    }
   }
   for (const StorageSlot& slot : storage_slots(layer)) {
     if (made.slots.contains(slot.suffix)) continue;
