@@ -97,7 +97,7 @@ void add_layer_table(std::string& text, const std::vector<LayerReport>& layers) 
   for (const LayerReport& layer : layers) width = std::max(width, layer.path.size());
   const auto add_line = [&](std::string_view path, std::string_view scheme, std::string_view storage,
                             std::string_view kernel, std::string_view operands, std::string_view rest) {
-    text += fmt::format("{:<{}}  {:<16}  {:<21}  {:<24}  {:<8}  {}\n", path, width, scheme, storage, kernel,
+    text += fmt::format("{:<{}}  {:<16}  {:<21}  {:<26}  {:<12}  {}\n", path, width, scheme, storage, kernel,
                         operands, rest);
   };
   text += "\n";

@@ -48,7 +48,7 @@ constexpr std::array kSchemes = {
                 .what = "int8 weights, a scale a channel; int8 activations, one calibrated scale",
                 .weights = per_channel(NumberFormat::int8),
                 .activations = static_input(NumberFormat::int8)},
-    // Post-scaled zeros lose less (formats/w4_encoder.h); per channel only codes have exact sums.
+    // Post-scaled zeros lose less (formats/w4_encoder.h); per channel only codes stand for int8 weights.
     QuantScheme{.name = "w4a8_g128",
                 .what = "4-bit weights, an integer scale and zero a group of 128; int8 activations, a scale a "
                         "token",

@@ -92,11 +92,22 @@ kernels::PackedInt8Weight int8_weight(const QuantizedLayer& layer, const OwnedSl
   return kernels::PackedInt8Weight::pack(kN, kK, weight, floats_in(made.slots.at("s1_scales")));
 }
 
+bool has_float_zeros(const QuantizedLayer& layer) {
+  return w4_form(layer.scheme) == formats::W4Form::per_channel &&
+         layer.zero_domain == formats::ZeroDomain::post_scaled;
+}
+
+// Float zeros stand for no int8 weight: kernels/scaled_mm_int4/op.h defines what they do.
+kernels::PackedInt4Weight float_zero_weight(const OwnedSlots& made) {
+  const auto w4 =
+      read_w4(formats::W4Form::per_channel, formats::ZeroDomain::post_scaled, made.slots).value();
+  return kernels::PackedInt4Weight::pack_channels(kN, kK, w4.codes, w4.channel_scale, {}, w4.channel_zero);
+}
+
 // The definition: the rows of x quantized by kernels/quantize/reference.cc, then multiplied by
 // kernels/scaled_mm/reference.cc.
 std::vector<float> composed(const QuantizedLayer& layer, const OwnedSlots& made, const std::vector<float>& x,
                             const std::vector<float>& residual) {
-  const auto packed = int8_weight(layer, made);
   const std::int64_t m = static_cast<std::int64_t>(x.size()) / kK;
   const auto smooth =
       made.slots.contains("smooth_inv") ? floats_in(made.slots.at("smooth_inv")) : std::vector<float>();
@@ -121,10 +132,17 @@ std::vector<float> composed(const QuantizedLayer& layer, const OwnedSlots& made,
   }
   const auto bias = random_floats(kN, 5);
   std::vector<float> y(static_cast<std::size_t>(m * kN));
-  kernels::scaled_mm_reference({.a = q.data(), .lda = kK, .a_scale = a_scale, .m = m, .weight = &packed,
-                                .bias = bias.data(), .activation = kernels::Activation::gelu},
-                               {.residual = residual.empty() ? nullptr : residual.data(), .ldr = kN,
-                                .y = y.data(), .ldy = kN});
+  const auto multiply = [&]<class Weight>(const Weight& weight) {
+    kernels::scaled_mm_reference(
+        kernels::ScaledMMArgsOf<Weight>{.a = q.data(), .lda = kK, .a_scale = a_scale, .m = m, .weight = &weight,
+                                        .bias = bias.data(), .activation = kernels::Activation::gelu},
+        {.residual = residual.empty() ? nullptr : residual.data(), .ldr = kN, .y = y.data(), .ldy = kN});
+  };
+  if (has_float_zeros(layer)) {
+    multiply(float_zero_weight(made));
+  } else {
+    multiply(int8_weight(layer, made));
+  }
   return y;
 }
 

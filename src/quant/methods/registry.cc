@@ -118,11 +118,15 @@ Result<Conv2dMethodPtr> int8_conv2d_from_slots(const StoredSlots& slots, const C
   return Conv2dMethodPtr(std::make_unique<Int8Conv2d>(shape, storage, std::move(bias), *options.scaled_mm));
 }
 
+const kernels::Int4MMImplementation& int4_kernels(const MethodOptions& options) {
+  return kernels::int4_mm_implementation(options.scaled_mm->backend);
+}
+
 template <formats::W4Form form>
 Result<LinearMethodPtr> w4_from_floats(const LinearSource& source, const MethodOptions& options) {
   const formats::W4Weight weight = TRY(encode_w4(form, source.n, source.k, source.rows));
   return LinearMethodPtr(std::make_unique<W4A8Linear>(weight, std::vector<float>(), source.bias,
-                                                      source.activation, *options.scaled_mm));
+                                                      source.activation, int4_kernels(options)));
 }
 
 template <formats::W4Form form>
@@ -133,7 +137,7 @@ Result<LinearMethodPtr> w4_from_slots(const QuantizedLayer& layer, const StoredS
   const formats::W4Weight weight = TRY(read_w4(form, *layer.zero_domain, slots));
   auto smooth_inv = TRY(read_scales(slots, kSmoothInv, true));
   return LinearMethodPtr(std::make_unique<W4A8Linear>(weight, std::move(smooth_inv), std::move(bias), activation,
-                                                      *options.scaled_mm));
+                                                      int4_kernels(options)));
 }
 
 template <formats::W4Form form>

@@ -95,15 +95,19 @@ inline std::vector<float> floats_in(const StoredTensor& tensor) {
   return values;
 }
 
-// The methods of the table, each as it is and with a smoother; groups with zeros of either domain.
+// The methods of the table, each as it is and with a smoother, 4-bit weights with zeros of either domain.
 inline std::vector<QuantizedLayer> every_storage() {
   std::vector<QuantizedLayer> layers;
   for (const QuantMethod& method : quant_methods()) {
     for (const bool smoothed : {false, true}) {
-      layers.push_back(quantized_layer(method.scheme, smoothed));
-      if (w4_form(method.scheme) != formats::W4Form::per_group) continue;
-      layers.push_back(layers.back());
-      layers.back().zero_domain = formats::ZeroDomain::pre_scaled;
+      QuantizedLayer layer = quantized_layer(method.scheme, smoothed);
+      layers.push_back(layer);
+      if (!layer.zero_domain) continue;
+      for (const auto& [domain, name] : formats::zero_domain_names()) {
+        if (domain == layer.zero_domain) continue;
+        layers.push_back(layer);
+        layers.back().zero_domain = domain;
+      }
     }
   }
   return layers;

@@ -15,17 +15,21 @@ using formats::ZeroDomain;
 
 const char* scheme_of(W4Form form) { return form == W4Form::per_group ? "w4a8_g128" : "w4a8_chn"; }
 
-Int8Storage int8_storage(const W4Weight& weight, std::vector<float> smooth_inv) {
-  Int8Storage storage{.weight = {},
-                      .weight_scale = weight.channel_scale,
-                      .smooth_inv = std::move(smooth_inv),
-                      .input_scale = {}};
-  storage.weight.resize(weight.codes.size());
-  const auto k = static_cast<std::size_t>(weight.k);
-  for (std::int64_t n = 0; n < weight.n; ++n) {
-    formats::decode_row(weight, n, std::span(storage.weight).subspan(static_cast<std::size_t>(n) * k, k));
+kernels::PackedInt4Weight packed(const W4Weight& weight) {
+  using kernels::PackedInt4Weight;
+  if (weight.form == W4Form::per_group) {
+    return PackedInt4Weight::pack_groups(weight.n, weight.k, weight.codes, weight.channel_scale,
+                                         weight.group_scale, weight.scaled_zero);
   }
-  return storage;
+  if (weight.domain == ZeroDomain::post_scaled) {
+    return PackedInt4Weight::pack_channels(weight.n, weight.k, weight.codes, weight.channel_scale, {},
+                                           weight.channel_zero);
+  }
+  std::vector<std::uint8_t> zeros;
+  for (std::int64_t n = 0; n < weight.n; ++n) {
+    zeros.push_back(static_cast<std::uint8_t>(formats::zero_code(weight, n)));
+  }
+  return PackedInt4Weight::pack_channels(weight.n, weight.k, weight.codes, weight.channel_scale, zeros);
 }
 
 W4Weight without_codes(W4Weight weight) {
@@ -53,41 +57,33 @@ std::vector<T> values_of(const StoredSlots& slots, std::string_view suffix) {
 }  // namespace
 
 W4A8Linear::W4A8Linear(const W4Weight& weight, std::vector<float> smooth_inv, std::vector<float> bias,
-                       kernels::Activation activation, const kernels::ScaledMMImplementation& implementation)
-    : levels_(without_codes(weight)),
-      product_(weight.n, weight.k, int8_storage(weight, std::move(smooth_inv)), std::move(bias), activation,
-               implementation) {}
+                       kernels::Activation activation, const kernels::Int4MMImplementation& implementation)
+    : ScaledLinear(packed(weight), std::move(smooth_inv), std::nullopt, std::move(bias), activation,
+                   implementation),
+      levels_(without_codes(weight)) {}
 
 MethodInfo W4A8Linear::info(Isa isa) const {
-  MethodInfo info = product_.info(isa);
+  MethodInfo info = kernel_info(isa);
   info.scheme = scheme_of(levels_.form);
   info.storage = levels_.form == W4Form::per_group ? "int4 g128" : "int4 chn";
   info.zero_domain = enum_name(formats::zero_domain_names(), levels_.domain);
-  info.bytes += formats::packed_bytes(levels_.form, levels_.n, levels_.k) -
-                static_cast<std::int64_t>(product_.weight().bytes());
+  info.operands = "int8 x uint4";
+  info.bytes += formats::packed_bytes(levels_.form, levels_.n, levels_.k);
   return info;
 }
 
-W4Weight W4A8Linear::weight() const {
-  W4Weight weight = levels_;
-  weight.codes.resize(static_cast<std::size_t>(weight.n * weight.k));
-  std::vector<std::int8_t> row(static_cast<std::size_t>(weight.k));
-  for (std::int64_t n = 0; n < weight.n; ++n) {
-    product_.weight().unpack_row(n, row);
-    const bool grouped = weight.form == W4Form::per_group;
-    for (std::int64_t k = 0; k < weight.k; ++k) {
-      const auto g = static_cast<std::size_t>(n * weight.groups() + k / formats::kGroup);
-      const int scale = grouped ? weight.group_scale[g] : 1;
-      const int zero = grouped ? weight.scaled_zero[g] : formats::zero_code(weight, n);
-      weight.codes[static_cast<std::size_t>(n * weight.k + k)] =
-          static_cast<std::uint8_t>((row[static_cast<std::size_t>(k)] + zero) / scale);
-    }
+W4Weight W4A8Linear::unpacked() const {
+  W4Weight all = levels_;
+  const auto k = static_cast<std::size_t>(all.k);
+  all.codes.resize(static_cast<std::size_t>(all.n) * k);
+  for (std::int64_t n = 0; n < all.n; ++n) {
+    weight().unpack_codes(n, std::span(all.codes).subspan(static_cast<std::size_t>(n) * k, k));
   }
-  return weight;
+  return all;
 }
 
 std::vector<TensorSource> W4A8Linear::state(const std::string& path) const {
-  auto stored = stored_w4(weight(), product_.smooth_inv());
+  auto stored = stored_w4(unpacked(), smooth_inv());
   CHECK(stored.has_value(), "a weight that was checked can be packed");
   const auto kept = std::make_shared<const QuantizedTensors>(std::move(*stored));
   std::vector<TensorSource> tensors = kept->sources(path);
@@ -96,7 +92,7 @@ std::vector<TensorSource> W4A8Linear::state(const std::string& path) const {
       row(n, out);
     };
   }
-  add_bias(path, product_.bias(), tensors);
+  add_bias(path, bias(), tensors);
   return tensors;
 }
 
@@ -112,11 +108,6 @@ Result<W4Weight> encode_w4(W4Form form, std::int64_t n, std::int64_t k, const fo
 }
 
 Result<W4Weight> read_w4(W4Form form, ZeroDomain domain, const StoredSlots& slots) {
-  if (form == W4Form::per_channel && domain == ZeroDomain::post_scaled) {
-    return unexpected(ErrorCode::unsupported,
-                      "no kernel here multiplies weights with float zeros per channel", {},
-                      "use zeros that are codes (pre_scaled)");
-  }
   const Shape& shape = slots.at("qweight").shape;
   const auto qweight = values_of<std::uint8_t>(slots, "qweight");
   const auto s1_scales = values_of<Half>(slots, "s1_scales"), s1_szeros = values_of<Half>(slots, "s1_szeros");
