@@ -18,8 +18,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RECIPES = ("int8_w8a8_rtn", "smoothquant_w8a8", "smoothquant_w8a8_fused")
-# What may be added to a recipe: convolutions, or an algorithm that no recipe runs by itself.
+RECIPES = ("int8_w8a8_rtn", "smoothquant_w8a8", "smoothquant_w8a8_fused", "w4a8_g128_rtn", "w4a8_chn_rtn",
+           "w4a8_g128_smooth")
+# What may be added to a recipe: convolutions, an algorithm that no recipe runs by itself, or an option
+# (mixed.limit=1).
 VARIANTS = ("conv", "clip_search", "bias_correction")
 MODELS = ("base", "tiny.en", "u2pp")
 RATE = 16000  # Hz, of all models
@@ -74,6 +76,8 @@ def write_manifests(model, folder):
 def recipe_arguments(recipe, folder):
     """Of `oasr quantize`."""
     name, _, variant = recipe.partition("+")
+    if "=" in variant:
+        return ["--recipe", name, "--option", variant]
     if not variant or variant == "conv":
         return ["--recipe", name] + (["--module-types", "linear,pointwise_conv,conv"] if variant else [])
     algorithms = {"smoothquant_w8a8": ["smoothquant", variant, "rtn"], "int8_w8a8_rtn": [variant, "rtn"]}[name]
@@ -84,7 +88,7 @@ def recipe_arguments(recipe, folder):
 
 def is_recipe(text):
     name, plus, variant = text.partition("+")
-    if name not in RECIPES or (plus and variant not in VARIANTS):
+    if name not in RECIPES or (plus and variant not in VARIANTS and "=" not in variant):
         raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(RECIPES)}, with +{', +'.join(VARIANTS)}")
     return text
 

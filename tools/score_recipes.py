@@ -5,7 +5,8 @@
 
 Models, recipes and sets are those of tools/recipe_models.py. Both sides are `oasr eval`: Whisper greedy, one window, one
 temperature, no timestamps, its English normalizer; the U2++ with attention rescoring offline and in chunks of 16.
-Intervals are paired bootstraps of `oasr eval --compare`. --folder keeps models and results.
+Intervals are paired bootstraps of `oasr eval --compare`; MB are of all weights, nats the divergence that the report has.
+--folder keeps models and results.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from recipe_models import MODELS, RECIPES, ROOT, is_recipe, quantize, source_of,
 WHISPER = ["-l", "en", "--single-window", "--no-timestamps", "--no-fallback", "--normalizer", "whisper-english"]
 MODES = {"base": {"": WHISPER}, "tiny.en": {"": WHISPER},
          "u2pp": {"offline": ["--normalizer", "basic"], "chunks of 16": ["--normalizer", "basic", "--chunk-size", "16"]}}
-HEAD = ("| model | mode | set | words | WER %, full precision | recipe | WER % | difference [95 %] | other texts |\n"
+HEAD = ("| model | mode | recipe | MB | nats | WER % | difference [95 %] | by set | other texts |\n"
         "|---|---|---|---|---|---|---|---|---|\n")
 
 
@@ -42,6 +43,19 @@ def rate(counts):
     return 100 * (counts["substitutions"] + counts["deletions"] + counts["insertions"]) / counts["reference"]
 
 
+def report_of(made):
+    """Megabytes of all weights, and the divergence from full precision, of a quantized folder."""
+    report = json.loads((made / "quantization_report.json").read_text(encoding="utf-8"))
+    nats = report.get("divergence")
+    return f"{report['bytes_after'] / 1e6:.1f}", "" if nats is None else f"{nats:.4f}"
+
+
+def by_set(groups, text):
+    """Of the sets, which come after the group of all and before those of lengths."""
+    sets = [g for g in groups if not re.fullmatch(r"all|[\d-]+\+? s", g["name"])]
+    return ", ".join(f"{g['name']} {text(g)}" for g in sets) if len(sets) > 1 else ""
+
+
 def rows(oasr, model, recipes, folder):
     _, held = write_manifests(model, folder)
     for mode, options in MODES[model].items():
@@ -52,11 +66,15 @@ def rows(oasr, model, recipes, folder):
             made = source_of(model) if recipe == "online" else quantize(oasr, model, recipe, folder)
             result = evaluate(oasr, made, held, options + extra, folder / f"{model}-{recipe}-{name}.json")
             comparison = compare(oasr, full, result)
-            changed = len(comparison["changes"])
-            for group in comparison["groups"]:
-                difference = f"{group['difference']:+.2f} [{group['low']:+.2f}, {group['high']:+.2f}]"
-                yield (f"| {model} | {mode} | {group['name']} | {group['a']['reference']} | {rate(group['a']):.2f} | {recipe} "
-                       f"| {rate(group['b']):.2f} | {difference} | {changed if group['name'] == 'all' else ''} |")
+            groups = comparison["groups"]
+            every = next(g for g in groups if g["name"] == "all")
+            if recipe == "online":
+                yield (f"| {model} | {mode} | full precision, {every['a']['reference']} words | | | {rate(every['a']):.2f} | "
+                       f"| {by_set(groups, lambda g: format(rate(g['a']), '.2f'))} | |")
+            megabytes, nats = ("", "") if recipe == "online" else report_of(made)
+            yield (f"| {model} | {mode} | {recipe} | {megabytes} | {nats} | {rate(every['b']):.2f} | {every['difference']:+.2f} "
+                   f"[{every['low']:+.2f}, {every['high']:+.2f}] "
+                   f"| {by_set(groups, lambda g: format(g['difference'], '+.2f'))} | {len(comparison['changes'])} |")
 
 
 def main():

@@ -28,14 +28,18 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "tools")]
 
+import recipe_models  # noqa: E402
+
 ENGINES = {  # name -> (title, kind, container, argument)
     "oasr-f32": ("oasr float32", "oasr", "ct2", "float32"),
     "oasr-f16": ("oasr float16 weights", "oasr", "ct2", "float16"),
     "oasr-int8": ("oasr int8", "oasr", "ct2", "int8_w8a8"),
+    "oasr-w4a8": ("oasr w4a8_g128_smooth", "oasr", "recipe:w4a8_g128_smooth", "auto"),
     "fw-f32": ("faster-whisper float32", "faster-whisper:float32", "ct2", None),
     "fw-int8": ("faster-whisper int8", "faster-whisper:int8", "ct2", None),
     "wcpp-f16": ("whisper.cpp f16", "whisper.cpp", "ggml", None),
     "wcpp-q8_0": ("whisper.cpp q8_0", "whisper.cpp", "ggml-q8_0", None),
+    "wcpp-q4_0": ("whisper.cpp q4_0", "whisper.cpp", "ggml-q4_0", None),
 }
 ISAS = {"avx2": {"OASR_ISA": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                  "DNNL_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
@@ -103,11 +107,14 @@ def model_path(weights, model, container, python):
     f16 = folder / f"ggml-{model}.bin"
     if container == "ggml":
         return f16
-    q8_0 = ROOT / "build" / f"ggml-{model}-q8_0.bin"
-    if not q8_0.exists():
-        q8_0.parent.mkdir(exist_ok=True)
-        subprocess.run([python, "-B", HERE / "ggml_q8_0.py", f16, q8_0], check=True)
-    return q8_0
+    if container.startswith("recipe:"):
+        return recipe_models.quantize(ROOT / "build" / "release" / "oasr", model, container[7:], ROOT / "build" / "recipes")
+    kind = container.removeprefix("ggml-")
+    quantized = ROOT / "build" / f"ggml-{model}-{kind}.bin"
+    if not quantized.exists():
+        quantized.parent.mkdir(exist_ok=True)
+        subprocess.run([python, "-B", HERE / "ggml_quantize.py", kind, f16, quantized], check=True)
+    return quantized
 
 
 def nearest_clips(data, folder, count, seconds=5.0):

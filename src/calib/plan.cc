@@ -1,5 +1,7 @@
 #include "calib/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -110,6 +112,7 @@ Result<Plan> Planner::make(const std::vector<quant::LayerFacts>& facts, const qu
   }
   TRY(choose_schemes(plan));
   TRY(smooth_groups(plan));
+  TRY(relieve(plan));
   TRY(scale_static_inputs(plan));
   return plan;
 }
@@ -330,6 +333,23 @@ void Planner::absorb(const GroupPlan& planned, Plan& plan) const {
   }
 }
 
+// Layers that lose too much in the scheme get its fallback.
+Status Planner::relieve(Plan& plan) const {
+  if (!options_.greatest_loss) return {};
+  for (auto& [path, layer] : plan.layers) {
+    const auto scheme = TRY(quant::find_scheme(layer.scheme));
+    if (scheme->fallback.empty() || layers_.find_linear(path) == nullptr || !reached(path)) continue;
+    if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
+    const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
+    const Loss loss = TRY(error_of({path}, layer.exponents.empty() ? none : layer.exponents, plan, false));
+    if (loss.token <= *options_.greatest_loss) continue;
+    layer.reason = fmt::format("{} would cost the mean token {:.2g} % of its output: {} instead",
+                               layer.scheme, 100 * loss.token, scheme->fallback);
+    layer.scheme = scheme->fallback;
+  }
+  return {};
+}
+
 // What the observer keeps of the input, and of its padding where that asks for more.
 float Planner::static_amax(const std::string& path, const std::vector<int>& exponents,
                            const Observer& observer) const {
@@ -390,20 +410,26 @@ Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const
   return bias;
 }
 
-// Cuts every row where that costs least: what lies beyond the range that clip_row() keeps is put on its edge,
-// which then is the row's greatest magnitude for any method.
-void Planner::clip_rows(const LayerPlan& layer, quant::WeightSource& weight) const {
-  const auto found = statistics_.find(layer.facts.path);
-  if (found == statistics_.end() || found->second.rows() == 0) return;
-  const InputStatistics& seen = found->second;
+// E[x²] of the columns of a weight, which repeat the channels for every tap; empty: nothing was seen.
+std::vector<double> Planner::importance_of(const LayerPlan& layer, std::size_t columns) const {
+  if (!reached(layer.facts.path)) return {};
+  const InputStatistics& seen = statistics_.find(layer.facts.path)->second;
   const auto channels = static_cast<std::size_t>(seen.channels());
-  std::vector<double> importance;  // of the columns, which repeat the channels for every tap
-  const auto columns = static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]);
+  std::vector<double> importance;
   for (std::size_t k = 0; k < columns; ++k) {
     const double square = seen.mean_square(static_cast<std::int64_t>(k % channels));
     importance.push_back(layer.exponents.empty() ? square
                                                  : std::ldexp(square, -2 * layer.exponents[k % channels]));
   }
+  return importance;
+}
+
+// Cuts every row where that costs least: what lies beyond the range that clip_row() keeps is put on its edge,
+// which then is the row's greatest magnitude for any method.
+void Planner::clip_rows(const LayerPlan& layer, quant::WeightSource& weight) const {
+  const auto columns = static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]);
+  auto importance = importance_of(layer, columns);
+  if (importance.empty()) return;
   weight.rows = [rows = std::move(weight.rows), importance = std::move(importance),
                  codes = std::vector<std::int8_t>(columns)](std::int64_t n, std::span<float> out) mutable {
     rows(n, out);
@@ -424,6 +450,8 @@ Result<quant::QuantizedTensors> Planner::quantize(const Folds& folds, const Laye
     for (const int exponent : layer.exponents) calibration.smooth_inv.push_back(std::ldexp(1.0f, -exponent));
   }
   quant::WeightSource weight = weights_.source(path, fold);
+  calibration.importance =
+      importance_of(layer, static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]));
   if (options_.clip_search) clip_rows(layer, weight);
   auto tensors = quant::quant_method(layer.scheme).quantize(weight, calibration, context_.isa);
   if (tensors) return tensors;

@@ -19,8 +19,9 @@
 
 namespace oasr::calib {
 
-// The most that one scale for all tokens may cost the mean token: squared error over the square of its outputs.
-// Each token counts as much: a few large ones would else hide that the others are rounded to nothing.
+// The most that one scale for all tokens may cost the mean token: squared error over the square of its
+// outputs. Each token counts as much: a few large ones would else hide that the others are rounded to
+// nothing.
 inline constexpr double kStaticError = 0.01;
 
 struct PlanOptions {
@@ -30,7 +31,10 @@ struct PlanOptions {
   // kStaticError; null: none do.
   const Observer* static_inputs = nullptr;
   const Observer* conv_inputs = nullptr;  // of convolutions; the default where there are any
-  bool clip_search = false;               // importance-weighted ranges of weight rows
+  // Products of a scheme with a fallback get that where the scheme costs the mean token more than this share
+  // of its output (squared error over square); nothing: none do.
+  std::optional<double> greatest_loss = {};
+  bool clip_search = false;  // importance-weighted ranges of weight rows
   bool bias_correction = false;
   std::function<bool()> cancelled = {};  // polled; true ends with an Error `cancelled`
 };
@@ -53,6 +57,7 @@ struct LayerPlan {
   std::optional<float> input_scale = {};  // static schemes
   std::string observer = {};              // that chose it
   int group = -1;                         // of Plan::groups
+  std::string reason = {};                // why it has its scheme's fallback, in words
 };
 
 struct Plan {
@@ -85,8 +90,8 @@ class Planner {
   // where the options do not ask for it, for a layer without a bias, and for convolutions.
   Result<std::vector<float>> corrected_bias(const LayerPlan& layer) const;
 
-  // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those of
-  // the folded model, since powers of two round nothing.
+  // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those
+  // of the folded model, since powers of two round nothing.
   Result<quant::QuantizedTensors> standalone(const LayerPlan& layer) const;
   // A product made of that, with the bias and the activation that are given.
   Result<quant::LinearMethodPtr> trial(const LayerPlan& layer, std::vector<float> bias,
@@ -102,7 +107,8 @@ class Planner {
   Status smooth_groups(Plan& plan);
   // As `consumers` are quantized: with static inputs where they have a chain, or all with a scale a token.
   Result<const GroupPlan*> plan_group(const quant::SmoothGroup& group,
-                                      const std::vector<std::string>& consumers, const Plan& plan, bool fixed);
+                                      const std::vector<std::string>& consumers, const Plan& plan,
+                                      bool fixed);
   Result<GroupPlan> best_smoothing(const quant::SmoothGroup& group, const std::vector<std::string>& consumers,
                                    const Plan& plan, bool fixed) const;
   SmoothingInput magnitudes(const quant::SmoothGroup& group, const std::vector<std::string>& consumers) const;
@@ -110,12 +116,14 @@ class Planner {
     double all = 0, token = 0;  // GroupPlan::error_after, token_error
   };
   Result<Loss> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
-                          const Plan& plan, bool fixed) const;
+                        const Plan& plan, bool fixed) const;
   float static_amax(const std::string& path, const std::vector<int>& exponents,
                     const Observer& observer) const;
   bool reached(const std::string& path) const;
   void absorb(const GroupPlan& group, Plan& plan) const;
+  Status relieve(Plan& plan) const;
   Status scale_static_inputs(Plan& plan) const;
+  std::vector<double> importance_of(const LayerPlan& layer, std::size_t columns) const;
   void clip_rows(const LayerPlan& layer, quant::WeightSource& weight) const;
   bool has_chain(std::string_view path) const;
 

@@ -11,8 +11,8 @@
 namespace oasr::quantize {
 namespace {
 
-std::string layers_text(const BackOffStep& step) {
-  return fmt::format("{} of the most sensitive layers at full precision ({}; {:+} bytes)", step.layers.size(),
+std::string layers_text(const BackOffStep& step, const std::string& precision) {
+  return fmt::format("{} of the most sensitive layers at {} ({}; {:+} bytes)", step.layers.size(), precision,
                      eval::some_of(step.layers), step.bytes);
 }
 
@@ -21,6 +21,7 @@ std::string layers_text(const BackOffStep& step) {
 Result<GateReport> back_off(GateReport first, std::span<const RankedLayer> ranking, const Evaluate& evaluate,
                             int evaluations) {
   if (first.passed || ranking.empty()) return first;
+  const std::string precision = first.returned_to;
   std::vector<BackOffStep> steps;
   const auto judge_beginning = [&](std::size_t count) -> Result<GateReport> {
     BackOffStep step;
@@ -51,16 +52,17 @@ Result<GateReport> back_off(GateReport first, std::span<const RankedLayer> ranki
   const auto step = std::ranges::find_if(
       steps, [&](const BackOffStep& s) { return s.layers.size() == (passing > 0 ? passing : failing); });
   if (passing > 0) {
-    found.verdict += " It passes with " + layers_text(*step);
+    found.verdict += " It passes with " + layers_text(*step, precision);
   } else if (failing == ranking.size()) {
-    found.verdict += " It fails with all layers at full precision, too";
+    found.verdict += " It fails with all layers at " + precision + ", too";
   } else {
     found.verdict += fmt::format(" After {} evaluations it still fails", steps.size());
-    if (step != steps.end()) found.verdict += " with " + layers_text(*step);
+    if (step != steps.end()) found.verdict += " with " + layers_text(*step, precision);
   }
   found.verdict += ".";
   if (passing > failing + 1)
     found.verdict += fmt::format(" Fewer were not tried after {} evaluations.", steps.size());
+  found.returned_to = precision;
   found.back_off = std::move(steps);
   return found;
 }

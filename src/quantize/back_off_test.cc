@@ -49,6 +49,20 @@ Gate culprit(std::size_t rank) {
   return {[=](std::size_t count) { return count >= rank; }};
 }
 
+TEST(BackOff, SaysWhatTheLayersGet) {
+  const std::vector<RankedLayer> ranking = {{.path = "a", .bytes = 4}, {.path = "b", .bytes = 2}};
+  const Evaluate evaluate = [](std::span<const std::string> returned) -> Result<GateReport> {
+    GateReport report;
+    report.passed = !returned.empty();
+    return report;
+  };
+  GateReport first;
+  first.returned_to = "int8_w8a8";
+  const auto found = back_off(first, ranking, evaluate).value();
+  EXPECT_EQ(found.returned_to, "int8_w8a8");
+  EXPECT_THAT(found.verdict, ::testing::HasSubstr("1 of the most sensitive layers at int8_w8a8 ('a'; +4 bytes)"));
+}
+
 TEST(BackOff, ReturnsExactlyThePlantedCulprit) {
   Gate gate = culprit(1);
   const GateReport found = gate.run(40).value();

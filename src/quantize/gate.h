@@ -29,9 +29,9 @@ struct GateMode {
   std::vector<std::string> worse, better;  // ids of utterances whose errors changed, the most changed first
 };
 
-// Layers that went back to full precision, in the order in which they were tried.
+// Layers that went back to more bits (GateReport::returned_to), in the order in which they were tried.
 struct BackOffStep {
-  std::vector<std::string> layers;  // all that are at full precision now
+  std::vector<std::string> layers;  // all that did
   double increase = 0;              // points
   bool passed = false;
   std::int64_t bytes = 0;  // that this costs
@@ -47,6 +47,7 @@ struct GateReport {
   double increase = 0;  // the greatest of all modes, points
   bool passed = false;
   std::string verdict;  // in words: what failed and where
+  std::string returned_to = "full precision";  // what layers of back_off got: or "int8_w8a8"
   std::vector<BackOffStep> back_off;
 };
 

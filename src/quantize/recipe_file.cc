@@ -14,8 +14,7 @@ namespace oasr::quantize {
 namespace {
 
 constexpr std::size_t kLargestFile = 1 << 20;
-constexpr std::array<std::string_view, 5> kKeys = {"name", "scheme", "algorithms", "ignore",
-                                                   "module_types"};
+constexpr std::array<std::string_view, 5> kKeys = {"name", "scheme", "algorithms", "ignore", "module_types"};
 constexpr std::array<std::string_view, 3> kRequired = {"name", "scheme", "algorithms"};
 
 // A value of the file with its place, for messages.
@@ -129,8 +128,8 @@ Result<std::vector<Step>> read_steps(const Node& node) {
   return steps;
 }
 
-// A scheme that is served, and whose input scales are computed as inputs come: single layers get static ones by
-// static_inputs.
+// A scheme that is served, and whose input scales are computed as inputs come: single layers get static ones
+// by static_inputs.
 Status check_scheme(const Node& node, const Recipe& recipe) {
   const auto scheme = quant::find_scheme(recipe.scheme);
   if (!scheme) {
@@ -140,6 +139,29 @@ Status check_scheme(const Node& node, const Recipe& recipe) {
   if ((*scheme)->activations.dynamic) return {};
   return node.bad("'" + recipe.scheme + "' is what static_inputs gives to the layers that it serves",
                   "use int8_w8a8, and static_inputs among the algorithms");
+}
+
+// Algorithms that mean something in the scheme only.
+Status check_algorithms(const Node& node, const Recipe& recipe) {
+  const auto scheme = TRY(quant::find_scheme(recipe.scheme));
+  const bool four_bits = scheme->weights.format == quant::NumberFormat::int4;
+  struct Rule {
+    std::string_view algorithm;
+    bool served;
+    std::string_view why;
+  };
+  const Rule rules[] = {
+      {"mixed", four_bits, "{} has no scheme of more bits beside it to mix with"},
+      {"static_inputs", !four_bits, "{} has no variant with a calibrated input scale"},
+      {"clip_search", !four_bits, "{} searches its ranges by itself"},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.served || find_step(recipe, rule.algorithm) == nullptr) continue;
+    return node.bad(fmt::format("{} does nothing: {}", rule.algorithm,
+                                fmt::format(fmt::runtime(rule.why), recipe.scheme)),
+                    "leave it out");
+  }
+  return {};
 }
 
 }  // namespace
@@ -157,6 +179,7 @@ Result<Recipe> parse_recipe(std::string_view yaml, const std::string& where) {
   recipe.scheme = TRY(root.member("scheme").text());
   recipe.steps = TRY(read_steps(root.member("algorithms")));
   TRY(check_scheme(root.member("scheme"), recipe));
+  TRY(check_algorithms(root.member("algorithms"), recipe));
   if (root.value.contains("ignore")) recipe.ignore = TRY(root.member("ignore").texts());
   if (root.value.contains("module_types")) {
     const auto node = root.member("module_types");

@@ -79,6 +79,9 @@ void add_static_conv_inputs(Recipe& recipe, std::span<const quant::QuantKind> ki
 // The step of an algorithm; null: the recipe does not run it.
 const Step* find_step(const Recipe& recipe, std::string_view algorithm);
 
+// The number that an option has; nothing: a word.
+std::optional<double> number_of(const Step& step, const std::string& option);
+
 // The alpha of a recipe that runs smoothquant; nothing: it is searched.
 std::optional<double> fixed_alpha(const Recipe& recipe);
 

@@ -35,8 +35,9 @@ std::vector<std::string> names_of(const Recipe& recipe) {
 }
 
 // A file that is right but for one line.
-std::string file(const std::string& algorithms, const std::string& rest = {}) {
-  return "name: mine\nscheme: int8_w8a8\nalgorithms: " + algorithms + "\n" + rest;
+std::string file(const std::string& algorithms, const std::string& rest = {},
+                 const std::string& scheme = "int8_w8a8") {
+  return "name: mine\nscheme: " + scheme + "\nalgorithms: " + algorithms + "\n" + rest;
 }
 
 Error error_of(const std::string& yaml) {
@@ -60,9 +61,10 @@ TEST(Recipes, NamedOnesRunWhatTheirNamesSay) {
 TEST(Recipes, RowsAreWhatAFileCouldSay) {
   for (const auto& row : recipe_rows()) {
     EXPECT_TRUE(quant::known_scheme(row.scheme)) << row.name;
+    const std::string scheme(quant::find_scheme(row.scheme) ? row.scheme : "int8_w8a8");
     std::string list;
     for (const auto name : row.algorithms) list += "\n- " + std::string(name);
-    const auto parsed = parse_recipe(file(list), "row");
+    const auto parsed = parse_recipe(file(list, {}, scheme), "row");
     ASSERT_TRUE(parsed) << row.name << ": " << parsed.error().message();
   }
 }
@@ -251,6 +253,14 @@ TEST(RecipeFile, OfASchemeThatIsNotServedIsRefused) {
   const auto error = error_of("name: mine\nscheme: fp8_w8a8\nalgorithms: [rtn]");
   EXPECT_EQ(error.code, ErrorCode::unsupported);
   EXPECT_EQ(error.where, "mine.yaml: scheme");
+}
+
+TEST(RecipeFile, CanNotRunAlgorithmsThatDoNothingInItsScheme) {
+  const auto mixed = error_of(file("[mixed, rtn]"));
+  EXPECT_EQ(mixed.where, "mine.yaml: algorithms");
+  EXPECT_THAT(mixed.what, HasSubstr("mixed does nothing: int8_w8a8 has no scheme of more bits"));
+  EXPECT_THAT(error_of(file("[clip_search, rtn]", {}, "w4a8_g128")).what, HasSubstr("searches its ranges by itself"));
+  EXPECT_THAT(error_of(file("[static_inputs, rtn]", {}, "w4a8_chn")).what, HasSubstr("no variant with a calibrated"));
 }
 
 TEST(RecipeFile, CanNotAskForStaticInputsEverywhere) {

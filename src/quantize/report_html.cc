@@ -128,9 +128,9 @@ std::string to_look_at(const Report& report) {
   }
   if (report.gate && !report.gate->back_off.empty()) {
     const auto& last = report.gate->back_off.back();
-    sentences.push_back(fmt::format(
-        "The gate put {} layers back to full precision, which costs {} and leaves {:+.2f} points.",
-        last.layers.size(), mebibytes(last.bytes), last.increase));
+    sentences.push_back(
+        fmt::format("The gate put {} layers back to {}, which costs {} and leaves {:+.2f} points.",
+                    last.layers.size(), report.gate->returned_to, mebibytes(last.bytes), last.increase));
   }
   if (report.gate) {
     for (const auto& mode : report.gate->modes) {
@@ -163,7 +163,7 @@ std::string gate_section(const GateReport& gate) {
         changed_utterances(mode));
   }
   if (!gate.back_off.empty()) {
-    html += "<h3>Back to full precision, step by step</h3>" + back_off_table(gate);
+    html += "<h3>Back to " + escaped_html(gate.returned_to) + ", step by step</h3>" + back_off_table(gate);
   }
   return html;
 }

@@ -130,11 +130,17 @@ OrderedJson step_json(const BackOffStep& step) {
 }
 
 OrderedJson gate_json(const GateReport& gate) {
-  return {{"manifest", gate.manifest}, {"normalizer", gate.normalizer},
-          {"limit", gate.limit},       {"utterances", gate.utterances},
-          {"seconds", gate.seconds},   {"modes", list(gate.modes, mode_json)},
-          {"increase", gate.increase}, {"passed", gate.passed},
-          {"verdict", gate.verdict},   {"back_off", list(gate.back_off, step_json)}};
+  return {{"manifest", gate.manifest},
+          {"normalizer", gate.normalizer},
+          {"limit", gate.limit},
+          {"utterances", gate.utterances},
+          {"seconds", gate.seconds},
+          {"modes", list(gate.modes, mode_json)},
+          {"increase", gate.increase},
+          {"passed", gate.passed},
+          {"verdict", gate.verdict},
+          {"returned_to", gate.returned_to},
+          {"back_off", list(gate.back_off, step_json)}};
 }
 
 }  // namespace

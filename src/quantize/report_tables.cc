@@ -23,8 +23,8 @@ std::string table(const Row& head, const std::vector<Row>& rows) {
   std::string html = "<div class=\"scroll\"><table><tr>";
   for (const auto& cell : head) {
     kinds.emplace_back(cell[0] == '<' ? " class=\"l\"" : cell[0] == '~' ? " class=\"l w\"" : "");
-    html += fmt::format("<th{}>{}</th>", kinds.back(),
-                        escaped_html(cell.substr(kinds.back().empty() ? 0 : 1)));
+    html +=
+        fmt::format("<th{}>{}</th>", kinds.back(), escaped_html(cell.substr(kinds.back().empty() ? 0 : 1)));
   }
   for (const auto& row : rows) {
     html += "</tr><tr>";
@@ -43,9 +43,7 @@ std::string cumulative(const LayerEntry& layer) {
   return layer.cumulative ? decibels(layer.cumulative->snr_db) : "–";
 }
 
-std::string effect(const LayerEntry& layer) {
-  return layer.effect ? short_number(*layer.effect) : "–";
-}
+std::string effect(const LayerEntry& layer) { return layer.effect ? short_number(*layer.effect) : "–"; }
 
 std::string shape(const LayerEntry& layer) {
   auto text = fmt::format("{} → {}", layer.in_features, layer.out_features);
@@ -86,7 +84,7 @@ std::string back_off_table(const GateReport& gate) {
                     step.passed ? "passes" : "does not pass", mebibytes(step.bytes),
                     fmt::format("{}", fmt::join(step.layers, ", "))});
   }
-  return table({"layers", "points", "<", "costs", "~at full precision"}, rows);
+  return table({"layers", "points", "<", "costs", "~at " + gate.returned_to}, rows);
 }
 
 std::string worst_table(const Report& report, std::size_t most) {
@@ -108,8 +106,7 @@ std::string error_table(const Report& report) {
                     layer->cumulative ? fmt::format("{:.6f}", layer->cumulative->cosine) : "–",
                     effect(*layer), layer->cause});
   }
-  return table({"<layer", "alone", "cosine", "cumulative", "cosine", "effect on output", "~cause"},
-               rows);
+  return table({"<layer", "alone", "cosine", "cumulative", "cosine", "effect on output", "~cause"}, rows);
 }
 
 std::string smoothing_table(const Report& report) {
@@ -119,12 +116,11 @@ std::string smoothing_table(const Report& report) {
     const auto& s = *layer.smoothing;
     rows.push_back({layer.path, short_number(s.alpha),
                     fmt::format("{} – {}", short_number(s.least), short_number(s.greatest)),
-                    short_number(s.error_before), short_number(s.error_after),
-                    std::to_string(s.moved), std::to_string(s.idle), std::to_string(s.clamped),
-                    s.fold, s.producer});
+                    short_number(s.error_before), short_number(s.error_after), std::to_string(s.moved),
+                    std::to_string(s.idle), std::to_string(s.clamped), s.fold, s.producer});
   }
-  return table({"<layer", "alpha", "scales", "error without", "with", "channels moved", "idle",
-                "held back", "<fold", "<into"},
+  return table({"<layer", "alpha", "scales", "error without", "with", "channels moved", "idle", "held back",
+                "<fold", "<into"},
                rows);
 }
 
@@ -135,8 +131,7 @@ std::string observer_table(const Report& report) {
       const bool is_first = &choice == layer.ranges.data();
       rows.push_back({is_first ? layer.path : "", choice.observer,
                       choice.observer == layer.observer ? "chosen" : "", short_number(choice.amax),
-                      fmt::format("{:.4f} %", 100 * choice.clipped),
-                      short_number(choice.relative_error)});
+                      fmt::format("{:.4f} %", 100 * choice.clipped), short_number(choice.relative_error)});
     }
   }
   return table({"<layer", "<observer", "<", "greatest kept", "clipped", "relative error"}, rows);
@@ -155,36 +150,32 @@ std::string layer_table(const Report& report) {
   for (const auto& layer : report.layers) {
     const auto spread = spread_of(layer.channel_amax);
     const bool quantized = !layer.scheme.empty();
-    rows.push_back({layer.path, layer.kind, shape(layer),
-                    quantized ? layer.scheme : "full precision", std::to_string(layer.bytes_before),
-                    std::to_string(layer.bytes_after),
-                    or_dash(layer.rows > 0, std::to_string(layer.rows)),
-                    or_dash(layer.rows > 0, fmt::format("{} – {}", short_number(layer.input_min),
-                                                        short_number(layer.input_max))),
-                    spread ? short_number(spread->median) : "–",
-                    spread ? fmt::format("{:.1f}", spread->ratio()) : "–",
-                    layer.input_scale
-                        ? fmt::format("{} ({})", short_number(*layer.input_scale), layer.observer)
-                        : or_dash(quantized, "a token"),
-                    or_dash(quantized, fmt::format("{} – {}", short_number(layer.weight_scale_min),
-                                                   short_number(layer.weight_scale_max))),
-                    layer.ms_before ? fmt::format("{:.3f}", *layer.ms_before) : "–",
-                    layer.ms_after ? fmt::format("{:.3f}", *layer.ms_after) : "–"});
+    rows.push_back(
+        {layer.path, layer.kind, shape(layer), quantized ? layer.scheme : "full precision",
+         std::to_string(layer.bytes_before), std::to_string(layer.bytes_after),
+         or_dash(layer.rows > 0, std::to_string(layer.rows)),
+         or_dash(layer.rows > 0,
+                 fmt::format("{} – {}", short_number(layer.input_min), short_number(layer.input_max))),
+         spread ? short_number(spread->median) : "–", spread ? fmt::format("{:.1f}", spread->ratio()) : "–",
+         layer.input_scale ? fmt::format("{} ({})", short_number(*layer.input_scale), layer.observer)
+                           : or_dash(quantized, "a token"),
+         or_dash(quantized, fmt::format("{} – {}", short_number(layer.weight_scale_min),
+                                        short_number(layer.weight_scale_max))),
+         layer.ms_before ? fmt::format("{:.3f}", *layer.ms_before) : "–",
+         layer.ms_after ? fmt::format("{:.3f}", *layer.ms_after) : "–"});
   }
-  return table(
-      {"<layer", "<kind", "shape", "<scheme", "bytes before", "after", "rows seen", "input",
-       "median channel", "greatest / median", "input scale", "weight scales", "ms before", "after"},
-      rows);
+  return table({"<layer", "<kind", "shape", "<scheme", "bytes before", "after", "rows seen", "input",
+                "median channel", "greatest / median", "input scale", "weight scales", "ms before", "after"},
+               rows);
 }
 
 std::string calibration_table(const CalibrationReport& calibration) {
-  return table({"<", "~"},
-               {{"manifest", calibration.manifest},
-                {"hash of its rows and audio", calibration.manifest_hash},
-                {"selection", calibration.selection},
-                {"utterances", fmt::format("{} (asked for {}, of {})", calibration.utterances,
-                                           calibration.asked, calibration.available)},
-                {"audio", fmt::format("{:.1f} s", calibration.seconds)}});
+  return table({"<", "~"}, {{"manifest", calibration.manifest},
+                            {"hash of its rows and audio", calibration.manifest_hash},
+                            {"selection", calibration.selection},
+                            {"utterances", fmt::format("{} (asked for {}, of {})", calibration.utterances,
+                                                       calibration.asked, calibration.available)},
+                            {"audio", fmt::format("{:.1f} s", calibration.seconds)}});
 }
 
 std::string provenance_table(const Report& report) {

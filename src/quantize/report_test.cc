@@ -224,7 +224,7 @@ constexpr const char* kFullJson =
     R"("full_percent":4.0,"quantized_percent":4.1,"difference":0.1,"low":-0.4,"high":0.6,)"
     R"("p":0.25}],"full":{"empty":1,"repeating":2,"failed":3},)"
     R"("quantized":{"empty":4,"repeating":5,"failed":6},"worse":["w"],"better":["b"]}],)"
-    R"("increase":0.1,"passed":true,"verdict":"v",)"
+    R"("increase":0.1,"passed":true,"verdict":"v","returned_to":"full precision",)"
     R"("back_off":[{"layers":["x"],"increase":0.5,"passed":false,"bytes":12}]},)"
     R"("notes":["note"],"layers":[{"path":"a.0.fc1","kind":"linear","scheme":"int8_w8a8",)"
     R"("reason":"none","in_features":4,"out_features":8,"taps":1,"bytes_before":4194304,)"

@@ -76,8 +76,8 @@ std::string gate_lines(const GateReport& gate) {
   for (const auto& mode : gate.modes) text += line("", mode_sentence(mode));
   if (!gate.back_off.empty()) {
     const auto& last = gate.back_off.back();
-    text += line("back-off", fmt::format("{} layers back at full precision, {} more: {:+.2f} points",
-                                         last.layers.size(), mebibytes(last.bytes), last.increase));
+    text += line("back-off", fmt::format("{} layers back at {}, {} more: {:+.2f} points", last.layers.size(),
+                                         gate.returned_to, mebibytes(last.bytes), last.increase));
   }
   return text;
 }

@@ -18,6 +18,10 @@ constexpr std::size_t kProbed = 4;          // recordings of the probe
 constexpr double kProbedSeconds = 0.5;      // at least
 constexpr double kFoldedDifference = 1e-4;  // of a log-probability: stated in docs/quantization.md
 
+std::string precision_text(std::string_view scheme) {
+  return scheme.empty() ? "at full precision" : "in " + std::string(scheme);
+}
+
 // A few of the recordings, evenly strided.
 std::vector<std::string> evenly_strided(const std::vector<std::string>& all, std::size_t count) {
   std::vector<std::string> some;
@@ -37,6 +41,7 @@ calib::PlanOptions plan_options(const Recipe& recipe, std::function<bool()> canc
   };
   options.static_inputs = observer("static_inputs");
   options.conv_inputs = observer("static_conv_inputs");
+  if (const Step* step = find_step(recipe, "mixed")) options.greatest_loss = number_of(*step, "limit");
   options.clip_search = find_step(recipe, "clip_search") != nullptr;
   options.bias_correction = find_step(recipe, "bias_correction") != nullptr;
   return options;
@@ -151,14 +156,20 @@ void Run::say(const std::string& line) const {
   if (options_.note) options_.note(line);
 }
 
-Status Run::plan(std::span<const std::string> full_precision) {
-  full_precision_.assign(full_precision.begin(), full_precision.end());
-  spec_ = TRY(bench_.select(
-      full_precision, options_.budget.empty() ? "at full precision, so that the word error stays in the limit"
-                                              : "at full precision, to meet the budget"));
+Status Run::plan(std::span<const std::string> returned) {
+  returned_.assign(returned.begin(), returned.end());
+  const std::string why =
+      options_.budget.empty() ? "so that the word error stays in the limit" : "to meet the budget";
+  spec_ = TRY(bench_.select(returned, returns_to(), precision_text(returns_to()) + ", " + why));
   plan_ = TRY(bench_.plan(spec_));
+  for (const auto& [path, layer] : plan_.layers) {
+    if (!layer.reason.empty()) spec_.producer.skipped.push_back({path, layer.reason});
+  }
   return cancelled();
 }
+
+// What a layer gets that the scheme costs too much; empty: full precision.
+std::string_view Run::returns_to() const { return quant::find_scheme(recipe_.scheme).value()->fallback; }
 
 std::filesystem::path Run::candidate() const { return drafts_->draft("candidate"); }
 
@@ -258,12 +269,12 @@ GateCallbacks Run::gate_callbacks() const {
 }
 
 Evaluate Run::evaluator(const GateOptions& gate, const std::vector<GateSide>& full) {
-  return [this, &gate, &full](std::span<const std::string> full_precision) -> Result<GateReport> {
-    TRY(plan(full_precision));
+  return [this, &gate, &full](std::span<const std::string> returned) -> Result<GateReport> {
+    TRY(plan(returned));
     TRY(stage());
-    const auto subject = full_precision.empty()
-                             ? std::string("quantized")
-                             : fmt::format("quantized but {} layers", full_precision.size());
+    const auto subject = returned.empty() ? std::string("quantized")
+                                          : fmt::format("quantized, {} layers {}", returned.size(),
+                                                        precision_text(returns_to()));
     const auto sides = TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
     return quantize::judge(gate, full, sides);
   };
@@ -284,7 +295,7 @@ Status Run::measure_convolutions(const calib::Probe& ask) {
     for (const auto& [other, unused] : plan_.layers) {
       if (other != path) others.push_back(other);
     }
-    const auto spec = TRY(bench_.select(others, "measured alone"));
+    const auto spec = TRY(bench_.select(others, {}, "measured alone"));
     const auto alone = TRY(bench_.plan(spec));
     const auto folder = drafts_->draft("alone");
     TRY(bench_.write(folder, alone, spec, writing()));
@@ -297,16 +308,34 @@ Status Run::measure_convolutions(const calib::Probe& ask) {
   return {};
 }
 
+// Of the layer's weight when it returns.
+Result<std::int64_t> Run::returned_bytes(const calib::LayerPlan& layer) const {
+  const layers::LayerList& layers = bench_.loaded().model->layers();
+  const layers::Linear* linear = layers.find_linear(layer.facts.path);
+  if (linear != nullptr && !returns_to().empty() &&
+      quant::find_scheme(layer.scheme).value()->fallback == returns_to()) {
+    calib::LayerPlan returned = layer;
+    returned.scheme = returns_to();
+    const auto method = TRY(
+        bench_.planner().trial(returned, bench_.weights().bias(layer.facts.path), linear->spec().activation));
+    return method->info(bench_.context().isa).bytes;
+  }
+  const auto& rows = bench_.loaded().report.layers;
+  const auto row = std::ranges::find(rows, layer.facts.path, &load::LayerReport::path);
+  return row == rows.end() ? std::int64_t{0} : row->weight_bytes;
+}
+
 Result<std::vector<RankedLayer>> Run::ranking() {
   TRY(measure_effects());
   std::vector<RankedLayer> ranked;
   for (const quant::LayerFacts& facts : bench_.facts()) {
     if (!effects_.contains(facts.path)) continue;
-    const auto bytes = [&](const load::QuantizationReport& report) {
-      const auto row = std::ranges::find(report.layers, facts.path, &load::LayerReport::path);
-      return row == report.layers.end() ? std::int64_t{0} : row->weight_bytes;
-    };
-    ranked.push_back({.path = facts.path, .bytes = bytes(bench_.loaded().report) - bytes(*served_)});
+    const calib::LayerPlan& layer = plan_.layers.at(facts.path);
+    if (!layer.reason.empty()) continue;  // it has more bits already
+    const auto row = std::ranges::find(served_->layers, facts.path, &load::LayerReport::path);
+    const std::int64_t now = row == served_->layers.end() ? std::int64_t{0} : row->weight_bytes;
+    const std::int64_t then = TRY(returned_bytes(layer));
+    ranked.push_back({.path = facts.path, .bytes = then - now});
   }
   std::ranges::stable_sort(ranked, std::ranges::greater(),
                            [&](const RankedLayer& layer) { return effects_.at(layer.path); });
@@ -327,9 +356,10 @@ Result<bool> Run::judge() {
   const Evaluate evaluate = evaluator(gate, full);
   if (budget) return mix(*budget, evaluate);
   GateReport verdict = TRY(evaluate({}));
+  if (!returns_to().empty()) verdict.returned_to = returns_to();
   if (!verdict.passed) {
-    say(verdict.verdict +
-        " Layers go back to full precision, those with the greatest effect on the output first.");
+    say(verdict.verdict + " Layers go back to " + verdict.returned_to +
+        ", those with the greatest effect on the output first.");
     const BackOffStep all_quantized{.layers = {}, .increase = verdict.increase, .passed = false, .bytes = 0};
     const auto ranked = TRY(ranking());
     verdict = TRY(back_off(std::move(verdict), ranked, evaluate, options_.gate_attempts));
@@ -348,7 +378,7 @@ Result<bool> Run::settle(GateReport verdict) {
     kept = step.layers;
   }
   report_.gate = std::move(verdict);
-  if (kept != full_precision_) {
+  if (kept != returned_) {
     TRY(plan(kept));
     TRY(stage());
   }

@@ -26,7 +26,7 @@ class Run {
   // What the inputs of the layers look like: decoded, or kept from an earlier run.
   Status calibrate();
   // Which layers, which scales, what absorbs them; some layers at full precision.
-  Status plan(std::span<const std::string> full_precision);
+  Status plan(std::span<const std::string> returned);
   // The smoothed full-precision model says what the original says, or an error that names the group.
   Status prove();
   // Chooses the layers for a budget, or gates what is selected and backs off. False: refused.
@@ -44,10 +44,12 @@ class Run {
   std::filesystem::path candidate() const;  // the draft that becomes the destination
   Status write_candidate();                 // the plan
   Status stage();                           // writes it and loads it as a user would
-  Result<const calib::Probe*> probe();  // on a few calibration recordings
-  Status measure_effects();             // of every layer, on what the probe says
+  Result<const calib::Probe*> probe();      // on a few calibration recordings
+  Status measure_effects();                 // of every layer, on what the probe says
   Status measure_convolutions(const calib::Probe& ask);
   Result<std::vector<RankedLayer>> ranking();  // by effect, worst first
+  std::string_view returns_to() const;
+  Result<std::int64_t> returned_bytes(const calib::LayerPlan& layer) const;
   Result<bool> settle(GateReport verdict);
   Result<bool> mix(const Budget& budget, const Evaluate& evaluate);
   Evaluate evaluator(const GateOptions& gate, const std::vector<GateSide>& full);
@@ -68,7 +70,7 @@ class Run {
   Report report_;
   std::vector<std::string> audio_;  // of calibration, paths; the gate's where nothing is calibrated
   EvalInputs gate_inputs_;
-  std::vector<std::string> full_precision_;
+  std::vector<std::string> returned_;
   quant::QuantizationSpec spec_;
   calib::Plan plan_;
   std::optional<calib::Probe> probe_;

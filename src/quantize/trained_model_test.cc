@@ -11,6 +11,7 @@
 #include "load/convert.h"
 #include "load/load.h"
 #include "oasr/quantize.h"
+#include "oasr/recognizer.h"
 #include "testing/paths.h"
 #include "testing/test_files.h"
 
@@ -81,6 +82,7 @@ class TrainedModel : public ::testing::Test {
 
   testing::TestFiles files_;
   QuantizeOptions options_;
+  fs::path model_;
 
  private:
   static std::vector<std::string> read_lines(const fs::path& file) {
@@ -106,7 +108,6 @@ class TrainedModel : public ::testing::Test {
     checkpoint.tensors.owners.push_back(values);
   }
 
-  fs::path model_;
 };
 
 TEST_F(TrainedModel, TheGateFindsTheOneLayerThatFails) {
@@ -146,6 +147,34 @@ TEST_F(TrainedModel, TheGateRefusesARecipeThatFailsEverywhereAndSmoothingHealsIt
   EXPECT_TRUE(healed->gate_passed);
   const Json report = parse_json(healed->report_json, "report").value();
   EXPECT_TRUE(report.at("gate").at("back_off").empty()) << healed->summary;
+}
+
+TEST_F(TrainedModel, FourBitLayersThatLoseMostStayInInt8) {
+  options_.gate_manifest.clear();
+  options_.options = {"mixed.limit=1"};
+  const auto pure = quantize(model_.string(), "w4a8_g128_rtn");
+  ASSERT_TRUE(pure) << pure.error().message();
+  options_.force = true;
+  options_.options = {"mixed.limit=0.005"};
+  const auto outcome = quantize(model_.string(), "w4a8_g128_rtn");
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const Json report = parse_json(outcome->report_json, "report").value();
+  int four = 0, eight = 0;
+  for (const Json& layer : report.at("layers")) {
+    const std::string scheme = layer.at("scheme"), reason = layer.at("reason");
+    four += scheme == "w4a8_g128";
+    if (scheme != "int8_w8a8") continue;
+    ++eight;
+    EXPECT_THAT(reason, HasSubstr("w4a8_g128 would cost the mean token")) << layer.at("path");
+  }
+  EXPECT_GT(four, 50);
+  EXPECT_GT(eight, 10);
+  const Json all_four = parse_json(pure->report_json, "report").value();
+  EXPECT_LT(report.at("divergence").get<double>(), all_four.at("divergence").get<double>());
+  EngineConfig config;
+  config.model = files_.path("out");
+  const auto served = Recognizer::load(config);
+  ASSERT_TRUE(served) << served.error().message();
 }
 
 }  // namespace

@@ -50,14 +50,22 @@ void Workbench::calibrated(calib::Statistics statistics, Decisions decisions) {
   planner_.reset();
 }
 
-Result<quant::QuantizationSpec> Workbench::select(std::span<const std::string> full_precision,
+Result<quant::QuantizationSpec> Workbench::select(std::span<const std::string> returned,
+                                                  std::string_view fallback,
                                                   const std::string& reason) const {
   auto spec = TRY(quant::select(decisions_.request, facts_, quant::Origin::calibrated));
   spec.producer.version = version();
   spec.producer.recipe = decisions_.recipe;
   spec.producer.options = decisions_.options;
-  for (const std::string& path : full_precision) {
-    if (spec.layers.erase(path) == 0) continue;
+  for (const std::string& path : returned) {
+    const auto layer = spec.layers.find(path);
+    if (layer == spec.layers.end()) continue;
+    const auto scheme = TRY(quant::find_scheme(layer->second.scheme));
+    if (!fallback.empty() && scheme->fallback == fallback) {
+      layer->second = quant::quantized_layer(fallback);
+    } else {
+      spec.layers.erase(layer);
+    }
     spec.producer.skipped.push_back({path, reason});
   }
   return spec;

@@ -36,8 +36,9 @@ class Workbench {
   // What calibration found; the decisions hold from now on.
   void calibrated(calib::Statistics statistics, Decisions decisions);
 
-  // The layers that the decisions select, those of `full_precision` left out for that reason.
-  Result<quant::QuantizationSpec> select(std::span<const std::string> full_precision,
+  // The layers that the decisions select. Those of `returned` get `fallback` where that is their scheme's,
+  // else full precision, and the reason.
+  Result<quant::QuantizationSpec> select(std::span<const std::string> returned, std::string_view fallback,
                                          const std::string& reason) const;
   Result<calib::Plan> plan(const quant::QuantizationSpec& spec);
 

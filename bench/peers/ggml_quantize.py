@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Quantizes a whisper.cpp model from f16 to q8_0, as its own tool does, where that is not at hand.
+"""Quantizes a whisper.cpp model from f16 to q8_0 or q4_0, as its own tool does, where that is not at hand.
 
-    ggml_q8_0.py ggml-base.bin ggml-base-q8_0.bin
+    ggml_quantize.py q8_0 ggml-base.bin ggml-base-q8_0.bin
 
-q8_0: blocks of 32 values along a row, each an f16 scale d = max|x| / 127 and 32 int8 round(x / d).
+Blocks of 32 values along a row. q8_0: an f16 scale d = max|x| / 127 and 32 int8 round(x / d). q4_0: an f16 scale
+d = x / -8 of the x with the greatest magnitude, and 32 codes floor(x / d + 8.5), at most 15, of which the first 16 are
+the low nibbles of 16 bytes.
 Matrices are quantized; vectors, convolutions and positional embeddings stay as they are.
 """
 
@@ -13,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-F16, Q8_0 = 1, 8  # ggml's numbers of the types
-FTYPE_Q8_0 = 7 + 2000  # "mostly q8_0", quantization version 2 in the thousands
+F16 = 1  # ggml's number of the type
 KEPT = ("encoder.conv1.bias", "encoder.conv2.bias", "encoder.positional_embedding",
         "decoder.positional_embedding")
 
 
-def quantize_rows(values):
+def to_q8_0(values):
     """[rows, columns] float32, columns a multiple of 32 -> the bytes of q8_0."""
     blocks = values.reshape(-1, 32)
     scale = np.abs(blocks).max(axis=1) / np.float32(127)
@@ -31,12 +32,29 @@ def quantize_rows(values):
     return out.tobytes()
 
 
-def convert(data):
-    """The bytes of an f16 file -> the bytes of the q8_0 file."""
+def to_q4_0(values):
+    """Likewise of q4_0."""
+    blocks = values.reshape(-1, 32)
+    greatest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)[:, 0]
+    scale = greatest / np.float32(-8)
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)
+    codes = np.minimum(np.trunc(blocks * inverse[:, None] + np.float32(8.5)), 15).astype(np.uint8)
+    out = np.empty(len(blocks), dtype=[("d", "<f2"), ("q", "u1", 16)])
+    out["d"], out["q"] = scale, codes[:, :16] | codes[:, 16:] << 4
+    return out.tobytes()
+
+
+# name -> (ggml's number of the type, "mostly" that type with quantization version 2 in the thousands, the bytes of rows)
+TYPES = {"q8_0": (8, 7 + 2000, to_q8_0), "q4_0": (2, 2 + 2000, to_q4_0)}
+
+
+def convert(data, wanted):
+    """The bytes of an f16 file -> the bytes of the quantized file."""
+    number, ftype, quantize_rows = TYPES[wanted]
     header = list(struct.unpack_from("<12i", data))
     if header[0] != 0x67676D6C or header[11] != F16:
         sys.exit("the input is not a whisper.cpp file of f16")
-    header[11] = FTYPE_Q8_0
+    header[11] = ftype
     n_mel, n_fft = struct.unpack_from("<2i", data, 48)
     at = 56 + 4 * n_mel * n_fft
     (n_tokens,) = struct.unpack_from("<i", data, at)
@@ -54,7 +72,7 @@ def convert(data):
         count, size = int(np.prod(shape)), 2 if kind == F16 else 4
         if kind == F16 and rank == 2 and shape[0] % 32 == 0 and name not in KEPT:
             values = np.frombuffer(data, "<f2", count, at).astype(np.float32)
-            head = struct.pack(f"<3i{rank}i", rank, name_length, Q8_0, *shape)
+            head = struct.pack(f"<3i{rank}i", rank, name_length, number, *shape)
             out += [head, name.encode(), quantize_rows(values)]
         else:
             out.append(data[start:at + count * size])
@@ -63,9 +81,9 @@ def convert(data):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4 or sys.argv[1] not in TYPES:
         sys.exit(__doc__)
-    Path(sys.argv[2]).write_bytes(convert(Path(sys.argv[1]).read_bytes()))
+    Path(sys.argv[3]).write_bytes(convert(Path(sys.argv[2]).read_bytes(), sys.argv[1]))
 
 
 if __name__ == "__main__":
