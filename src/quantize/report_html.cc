@@ -205,11 +205,19 @@ std::string pair_section(const std::string& plot) {
          plot;
 }
 
-std::string skipped_section(const Report& report) {
-  const auto table = skipped_table(report);
+// A table of layers, folded away if it is long.
+std::string folded(const std::string& table, std::size_t count) {
   constexpr std::size_t kOpen = 12;
-  const auto count = full_precision_layers(report).size();
   return count <= kOpen ? table : details(fmt::format("{} layers", count), table);
+}
+
+std::string fallback_section(const Report& report) {
+  const auto count = fallback_layers(report).size();
+  return count == 0 ? std::string() : folded(fallback_table(report), count);
+}
+
+std::string skipped_section(const Report& report) {
+  return folded(skipped_table(report), full_precision_layers(report).size());
 }
 
 std::string calibration_section(const Report& report) {
@@ -234,6 +242,7 @@ std::string to_html(const Report& report) {
   html += section("Ranges of the inputs", range_section(report));
   html += section("Bytes by layer", pair_section(bytes_plot(report)));
   html += section("Milliseconds by layer", pair_section(time_plot(report)));
+  html += section("In another scheme", fallback_section(report));
   html += section("Kept at full precision", skipped_section(report));
   html += section("Calibration", calibration_section(report));
   html +=

@@ -88,6 +88,11 @@ Layers full_precision_layers(const Report& report) {
                      [](const LayerEntry& layer) { return layer.scheme.empty() && !layer.reason.empty(); });
 }
 
+Layers fallback_layers(const Report& report) {
+  return layers_that(report,
+                     [](const LayerEntry& layer) { return !layer.scheme.empty() && !layer.reason.empty(); });
+}
+
 Layers worst_first(const Report& report) {
   auto layers = layers_that(report, [](const LayerEntry& layer) { return layer.alone.has_value(); });
   std::ranges::stable_sort(layers, {}, [](const auto* layer) { return layer->alone->snr_db; });
@@ -98,6 +103,10 @@ std::string size_sentence(const Report& report) {
   const auto quantized = quantized_layers(report);
   auto text =
       fmt::format("{} of {} are quantized", quantized.size(), counted(std::ssize(report.layers), "layer"));
+  if (const auto fallback = fallback_layers(report); !fallback.empty()) {
+    text += fmt::format(", {} of them in {} instead of the recipe's scheme", fallback.size(),
+                        fallback.front()->scheme);
+  }
   if (const auto left = full_precision_layers(report); !left.empty()) {
     text += fmt::format(", {} of the same kinds are not", left.size());
   }

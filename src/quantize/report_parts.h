@@ -36,6 +36,7 @@ std::optional<Spread> spread_of(const std::vector<float>& amax);
 using Layers = std::vector<const LayerEntry*>;
 Layers quantized_layers(const Report& report);
 Layers full_precision_layers(const Report& report);  // that were selected by kind
+Layers fallback_layers(const Report& report);  // quantized in another scheme than the others, for a reason
 // Layers with an error of their own, the least SNR first, then in the order of the model.
 Layers worst_first(const Report& report);
 

@@ -145,6 +145,14 @@ std::string skipped_table(const Report& report) {
   return table({"<layer", "<kind", "shape", "~because"}, rows);
 }
 
+std::string fallback_table(const Report& report) {
+  std::vector<Row> rows;
+  for (const auto* layer : fallback_layers(report)) {
+    rows.push_back({layer->path, layer->scheme, shape(*layer), layer->reason});
+  }
+  return table({"<layer", "<scheme", "shape", "~because"}, rows);
+}
+
 std::string layer_table(const Report& report) {
   std::vector<Row> rows;
   for (const auto& layer : report.layers) {

@@ -17,6 +17,7 @@ std::string error_table(const Report& report);
 std::string smoothing_table(const Report& report);
 std::string observer_table(const Report& report);
 std::string skipped_table(const Report& report);
+std::string fallback_table(const Report& report);
 std::string layer_table(const Report& report);
 
 std::string calibration_table(const CalibrationReport& calibration);

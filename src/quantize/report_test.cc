@@ -313,6 +313,16 @@ TEST(ReportText, SaysWhatBecameOfTheModel) {
   EXPECT_LT(text.find("channel 3 is 64 x"), text.find("a.0.fc1"));
 }
 
+TEST(ReportText, LayersInAnotherSchemeAreNamedWithTheReason) {
+  auto report = large_report();
+  EXPECT_THAT(joined(to_text(report)), Not(HasSubstr("instead of the recipe's scheme")));
+  EXPECT_THAT(to_html(report), Not(HasSubstr("In another scheme")));
+  report.layers[0].scheme = "int8_w8a8";
+  report.layers[0].reason = "4 bits would cost too much";
+  EXPECT_THAT(joined(to_text(report)), HasSubstr("1 of them in int8_w8a8 instead of the recipe's scheme"));
+  EXPECT_THAT(to_html(report), AllOf(HasSubstr("In another scheme"), HasSubstr("4 bits would cost too much")));
+}
+
 TEST(ReportText, FitsATerminal) {
   const auto lines = lines_of(to_text(large_report()));
   EXPECT_LE(lines.size(), 30u);
