@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file_bytes.h"
+#include "checkpoint/foreign_w4.h"
 
 namespace oasr {
 
@@ -19,6 +20,9 @@ inline constexpr int kNotThis = 0, kByLayout = 10, kByConfig = 20, kByContent = 
 int detect_native(const std::filesystem::path& path);
 Result<Checkpoint> read_native(const std::filesystem::path& path);
 
+// What is read of a folder beside weights and tokenizer; the last two say how weights were quantized.
+inline constexpr std::array kHuggingFaceDocuments = {"config.json", "generation_config.json", "preprocessor_config.json",
+                                                     "hf_quant_config.json", kQServeDocument};
 int detect_huggingface(const std::filesystem::path& path);
 Result<Checkpoint> read_huggingface(const std::filesystem::path& path);
 

@@ -1,8 +1,13 @@
-// Hugging Face folder: config.json, safetensors (one file or shards) and the tokenizer's files.
+// Hugging Face folder: config.json, safetensors (one file or shards) or a torch state dict, and the tokenizer's
+// files.
+
+#include <algorithm>
+#include <array>
 
 #include "base/json.h"
 #include "checkpoint/containers.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/torch_archive.h"
 
 namespace oasr {
 namespace {
@@ -10,11 +15,32 @@ namespace {
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+// State dicts of torch: of old repositories, and of tools that quantize; what a model was quantized by lies beside.
+constexpr std::array kTorchWeights = {"pytorch_model.bin", "quant_model.pt", "model.pt"};
+constexpr const char* kTorchScales = "scale.pt";
 
 // A folder, or the weights file in it.
 fs::path folder_of(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored) ? path : path.parent_path();
+}
+
+// Adds the tensors of a torch state dict.
+Status add_torch_state(Checkpoint& checkpoint, const fs::path& path) {
+  const FileBytes file = TRY(FileBytes::map(path));
+  const auto add = [&]() -> Status {
+    auto archive = TRY(TorchArchive::open(file));
+    for (const auto& [name, id] : TRY(archive.items(archive.pickle().root(), "the state dict"))) {
+      const StoredTensor tensor = TRY(archive.tensor(id, name));
+      if (checkpoint.tensors.tensors.emplace(name, tensor).second) continue;
+      return unexpected(ErrorCode::bad_checkpoint, "has the tensor '" + name + "' of another file again");
+    }
+    std::ranges::move(archive.owners(), std::back_inserter(checkpoint.tensors.owners));
+    if (file.owner != nullptr) checkpoint.tensors.mapped.push_back(file.owner);
+    return {};
+  };
+  checkpoint.files.push_back(path);
+  return located(add(), file.where());
 }
 
 Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
@@ -28,9 +54,9 @@ Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
     checkpoint.tensors = TRY(read_safetensors_shards(folder / kIndex, checkpoint.files));
     return {};
   }
-  std::string what = "has a config.json but no model.safetensors";
-  if (path_exists(folder / "pytorch_model.bin")) what += ", only the older pytorch_model.bin";
-  return unexpected(ErrorCode::not_found, what, folder.string(),
+  const auto torch = std::ranges::find_if(kTorchWeights, [&](const char* name) { return path_exists(folder / name); });
+  if (torch != kTorchWeights.end()) return add_torch_state(checkpoint, folder / *torch);
+  return unexpected(ErrorCode::not_found, "has a config.json but no model.safetensors", folder.string(),
                     "take the safetensors file of the same repository, or save the model again");
 }
 
@@ -95,10 +121,9 @@ Result<Checkpoint> read_huggingface(const fs::path& path) {
   Checkpoint checkpoint;
   checkpoint.container = "huggingface";
   checkpoint.path = path;
-  for (const char* name : {kConfig, "generation_config.json", "preprocessor_config.json"}) {
-    TRY(add_document(checkpoint, folder, name));
-  }
+  for (const char* name : kHuggingFaceDocuments) TRY(add_document(checkpoint, folder, name));
   TRY(read_weights(checkpoint, folder));
+  if (path_exists(folder / kTorchScales)) TRY(add_torch_state(checkpoint, folder / kTorchScales));
   TRY(read_tokenizer(checkpoint, folder));
   return checkpoint;
 }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/foreign_w4.h"
 #include "kernels/scaled_mm/implementation.h"
 #include "oasr/version.h"
 
@@ -31,6 +32,15 @@ bool is_quantized_by_others(const Checkpoint& checkpoint) {
     }
   }
   return false;
+}
+
+// 4-bit weights of others are no layers of ours yet.
+Status refuse_foreign(const Checkpoint& checkpoint) {
+  const ForeignW4 toolkit = TRY(foreign_w4(checkpoint));
+  if (toolkit == ForeignW4::none) return {};
+  return unexpected(ErrorCode::unsupported,
+                    "has 4-bit weights as " + std::string(enum_name(foreign_w4_names(), toolkit)) + " stores them",
+                    checkpoint.path.string(), "make an oasr folder of it first: `oasr convert`");
 }
 
 struct Quantization {
@@ -85,6 +95,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
   TRY(check_dtype(options));
   const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend());
   LoadedModel loaded{.model = nullptr, .quantization = {}, .report = {}, .source = std::move(checkpoint)};
+  TRY(refuse_foreign(loaded.source));
   const models::Architecture* architecture = TRY(models::find_architecture(loaded.source));
   const auto facts = TRY(architecture->layer_facts(loaded.source));
   auto quantization = TRY(quantization_of(loaded.source, options.quantization, facts));

@@ -27,6 +27,8 @@ struct LayerFacts {
   // Why the layer can not be quantized whatever its shape ("its weight is the token embedding's");
   // empty when it can.
   std::string not_quantizable = {};
+  // Paths that other checkpoints store it under, as many rows each, in their order; none: its own.
+  std::vector<std::string> parts = {};
 };
 
 // What a user asks for. Text forms: a scheme's name, and options KEY=VALUE[,VALUE…] with the keys

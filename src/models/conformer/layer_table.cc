@@ -155,7 +155,8 @@ std::vector<quant::LayerFacts> layer_facts(const Config& config) {
                      .kind = shape.kind,
                      .in_features = shape.in_features,
                      .out_features = shape.out_features,
-                     .not_quantizable = shape.not_quantizable});
+                     .not_quantizable = shape.not_quantizable,
+                     .parts = shape.spec.parts});
   }
   return facts;
 }

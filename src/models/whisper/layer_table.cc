@@ -121,7 +121,7 @@ std::vector<quant::LayerFacts> layer_facts(const Config& config) {
   for (const LinearShape& shape : linear_shapes(config)) {
     facts.push_back({.path = shape.spec.path, .kind = QuantKind::linear,
                      .in_features = shape.in_features, .out_features = shape.out_features,
-                     .groups = 1, .not_quantizable = {}});
+                     .groups = 1, .not_quantizable = {}, .parts = shape.spec.parts});
   }
   facts.push_back({.path = "proj_out", .kind = QuantKind::linear, .in_features = config.d_model,
                    .out_features = config.vocab_size, .groups = 1,

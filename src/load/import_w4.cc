@@ -1,0 +1,315 @@
+#include "load/import_w4.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/json.h"
+#include "oasr/version.h"
+#include "quant/methods/w4a8_linear.h"
+
+namespace oasr::load {
+namespace {
+
+using formats::ImportedW4;
+using formats::W4Form;
+using formats::W4Weight;
+using ForeignLayerMap = std::map<std::string, ForeignTensors, std::less<>>;
+
+constexpr std::array<std::string_view, 6> kDocumentKeys = {"format",      "format_version", "group_size",
+                                                           "zero_domain", "scale_order",    "quantization"};
+
+Unexpected bad(std::string what, std::string where) {
+  return unexpected(ErrorCode::bad_checkpoint, std::move(what), std::move(where));
+}
+
+// `result` with `layer` before the place of its error.
+template <class T>
+Result<T> of_layer(Result<T> result, const std::string& layer) {
+  if (!result) {
+    std::string& where = result.error().where;
+    where = where.empty() ? layer : layer + ": " + where;
+  }
+  return result;
+}
+
+// What a claim says of one thing and another of the same has to be one.
+template <class E>
+Status merge(std::optional<E>& claim, const std::optional<E>& said, const char* key, std::string_view who) {
+  if (claim && said && *claim != *said) {
+    return unexpected(ErrorCode::invalid_argument, fmt::format("{} is said to be something else by {}", key, who), "w4");
+  }
+  if (!claim) claim = said;
+  return {};
+}
+
+std::optional<W4Form> form_of_group_size(const Json& size) {
+  if (size == Json(formats::kGroup)) return W4Form::per_group;
+  if (size == Json(-1)) return W4Form::per_channel;
+  return std::nullopt;
+}
+
+// What config.json says in the way of SGLang: {"quant_method": "qoq", "wbits": 4, "group_size": -1}.
+Status merge_config(W4Claims& claims, const Checkpoint& checkpoint) {
+  const auto document = checkpoint.documents.find("config.json");
+  if (document == checkpoint.documents.end()) return {};
+  const Json config = TRY(parse_json(document->second, "config.json"));
+  const auto found = config.find("quantization_config");
+  if (found == config.end() || !found->is_object() || found->value("quant_method", Json()) != Json("qoq")) return {};
+  const auto form = form_of_group_size(found->value("group_size", Json()));
+  if (found->value("wbits", Json()) != Json(4) || !form) {
+    return unexpected(ErrorCode::unsupported, "quantization_config is qoq with other bits than 4, or another group_size "
+                      "than 128 and -1", "config.json");
+  }
+  return merge(claims.form, form, "group", "config.json");
+}
+
+// Rows of all parts behind each other.
+W4Weight stacked(std::vector<W4Weight> parts) {
+  W4Weight all = std::move(parts[0]);
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    all.n += parts[i].n;
+    append(all.codes, parts[i].codes);
+    append(all.channel_scale, parts[i].channel_scale);
+    append(all.group_scale, parts[i].group_scale);
+    append(all.scaled_zero, parts[i].scaled_zero);
+    append(all.channel_zero, parts[i].channel_zero);
+  }
+  return all;
+}
+
+class Importer {
+ public:
+  Importer(Checkpoint& checkpoint, ForeignW4 toolkit, const W4Claims& claims)
+      : state_(checkpoint.tensors),
+        layers_(take_foreign_layers(checkpoint.tensors, toolkit)),
+        toolkit_(toolkit),
+        claims_(claims) {}
+
+  Status run(std::span<const quant::LayerFacts> facts) {
+    for (const quant::LayerFacts& layer : facts) {
+      const std::vector<std::string> parts = layer.parts.empty() ? std::vector{layer.path} : layer.parts;
+      const auto known = [&](const std::string& part) { return layers_.contains(part); };
+      const auto foreign = std::ranges::count_if(parts, known);
+      if (foreign == 0) {
+        if (parts.size() > 1) TRY(stack_full_precision(layer.path, parts));
+        continue;
+      }
+      if (foreign != std::ssize(parts)) {
+        return bad(fmt::format("only some of {} are in 4 bits: here they are one layer", fmt::join(parts, ", ")),
+                   layer.path);
+      }
+      TRY(import_layer(layer.path, parts));
+    }
+    if (layers_.empty()) return {};
+    return bad("the model has no such layer to quantize", layers_.begin()->first);
+  }
+
+  std::map<std::string, quant::QuantizedLayer, std::less<>> quantized;
+  std::vector<std::string> notes;
+
+ private:
+  Status import_layer(const std::string& path, const std::vector<std::string>& parts) {
+    std::vector<W4Weight> weights;
+    std::vector<std::int64_t> rows;
+    for (const std::string& part : parts) {
+      const auto found = layers_.find(part);
+      ImportedW4 imported = TRY(of_layer(foreign_weight(toolkit_, found->second, claims_), part));
+      layers_.erase(found);
+      if (!imported.exact) {
+        notes.push_back(fmt::format("{}: requantized, relative error {:.2g}, {:.2g} in the worst row", part,
+                                    imported.error, imported.worst_error));
+      }
+      rows.push_back(imported.weight.n);
+      weights.push_back(std::move(imported.weight));
+      const W4Weight &first = weights.front(), &last = weights.back();
+      if (last.form != first.form || last.domain != first.domain || last.k != first.k) {
+        return bad(fmt::format("has other columns, groups or zeros than {}: here they are one layer", parts[0]), part);
+      }
+    }
+    const W4Weight weight = stacked(std::move(weights));
+    const auto tensors = std::make_shared<const quant::QuantizedTensors>(TRY(of_layer(quant::stored_w4(weight, {}), path)));
+    for (const auto& [suffix, tensor] : tensors->view()) state_.tensors[path + "." + suffix] = tensor;
+    state_.owners.push_back(tensors);
+    const char* scheme = weight.form == W4Form::per_group ? "w4a8_g128" : "w4a8_chn";
+    quantized[path] = {.scheme = scheme, .smoothed = false, .zero_domain = weight.domain};
+    return parts.size() > 1 ? stack_biases(path, parts, rows) : Status();
+  }
+
+  // float32 tensors of the state dict.
+  void add(const std::string& name, const Shape& shape, std::vector<float> values) {
+    auto kept = std::make_shared<const std::vector<float>>(std::move(values));
+    state_.tensors[name] = {.format = StorageFormat::f32, .shape = shape, .bytes = std::as_bytes(std::span(*kept)),
+                            .row_scale = {}};
+    state_.owners.push_back(std::move(kept));
+  }
+
+  // Takes a tensor out of the state dict.
+  Result<std::vector<float>> take_floats(const std::string& name, Shape& shape) {
+    const auto found = state_.tensors.find(name);
+    if (found == state_.tensors.end()) return bad("is missing", name);
+    shape = found->second.shape;
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+    TRY(of_layer(decode_to_float(found->second, values), name));
+    state_.tensors.erase(found);
+    return values;
+  }
+
+  // Parts without a bias (Whisper's keys) get zeros; if none has one, there is none.
+  Status stack_biases(const std::string& path, const std::vector<std::string>& parts,
+                      const std::vector<std::int64_t>& rows) {
+    std::vector<float> bias;
+    bool any = false;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string name = parts[i] + ".bias";
+      Shape shape = {rows[i]};
+      std::vector<float> values(static_cast<std::size_t>(rows[i]), 0.0f);
+      if (state_.tensors.contains(name)) {
+        values = TRY(take_floats(name, shape));
+        any = true;
+      }
+      if (shape != Shape{rows[i]}) {
+        return bad(fmt::format("is {} for {} rows", shape.to_string(), rows[i]), name);
+      }
+      bias.insert(bias.end(), values.begin(), values.end());
+    }
+    const auto size = std::ssize(bias);
+    if (any) add(path + ".bias", {size}, std::move(bias));
+    return {};
+  }
+
+  // Under the names of our own layers, also of those that nobody quantized.
+  Status stack_full_precision(const std::string& path, const std::vector<std::string>& parts) {
+    std::vector<float> weight;
+    std::vector<std::int64_t> rows;
+    std::int64_t all_rows = 0, columns = 0;
+    for (const std::string& part : parts) {
+      Shape shape;
+      const auto values = TRY(take_floats(part + ".weight", shape));
+      if (shape.rank() != 2 || (columns != 0 && shape[1] != columns)) {
+        return bad(fmt::format("is {} and does not fit {}", shape.to_string(), parts[0]), part + ".weight");
+      }
+      columns = shape[1];
+      rows.push_back(shape[0]);
+      all_rows += shape[0];
+      weight.insert(weight.end(), values.begin(), values.end());
+    }
+    add(path + ".weight", {all_rows, columns}, std::move(weight));
+    return stack_biases(path, parts, rows);
+  }
+
+  StateDict& state_;
+  ForeignLayerMap layers_;
+  ForeignW4 toolkit_;
+  W4Claims claims_;
+};
+
+quant::QuantizationSpec spec_of(const Importer& importer, ForeignW4 toolkit, const W4Claims& claims) {
+  quant::QuantizationSpec spec;
+  spec.layers = importer.quantized;
+  std::set<std::string> schemes;
+  for (const auto& [path, layer] : spec.layers) schemes.insert(layer.scheme);
+  spec.schemes.assign(schemes.begin(), schemes.end());
+  const std::string source(enum_name(foreign_w4_names(), toolkit));
+  spec.producer = {.tool = "oasr", .version = version(), .recipe = "import_" + source, .skipped = {}, .options = {}};
+  if (const std::string said = w4_claims_text(claims); !said.empty()) spec.producer.options["w4"] = said;
+  for (std::size_t i = 0; i < importer.notes.size(); ++i) {
+    const std::string& note = importer.notes[i];
+    spec.producer.options["requantized." + note.substr(0, note.find(':'))] = note.substr(note.find(':') + 2);
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::string qserve_document_text(const QServeDocument& document) {
+  const W4Claims& claims = document.claims;
+  CHECK(claims.form && claims.zeros && claims.order, "a document that leaves something unsaid");
+  OrderedJson json;
+  json["format"] = "qserve";
+  json["format_version"] = 1;
+  json["group_size"] = *claims.form == W4Form::per_group ? formats::kGroup : -1;
+  json["zero_domain"] = enum_name(formats::zero_domain_names(), *claims.zeros);
+  json["scale_order"] = enum_name(formats::scale_order_names(), *claims.order);
+  json["quantization"] = quant::to_json(document.spec);
+  return dump_json(json, 2) + "\n";
+}
+
+Result<QServeDocument> read_qserve_document(std::string_view text) {
+  const Json json = TRY(parse_json(text, kQServeDocument));
+  const auto wrong = [](std::string_view key) {
+    return bad(fmt::format("'{}' is missing or unknown", key), kQServeDocument);
+  };
+  if (!json.is_object()) return bad("is not a JSON object", kQServeDocument);
+  for (const auto& [key, value] : json.items()) {
+    if (std::ranges::find(kDocumentKeys, key) == kDocumentKeys.end()) return wrong(key);
+  }
+  const auto value = [&](std::string_view key) { return json.value(std::string(key), Json()); };
+  const auto name = [&](std::string_view key) {
+    return value(key).is_string() ? value(key).get<std::string>() : std::string();
+  };
+  if (name("format") != "qserve") return wrong("format");
+  if (value("format_version") != Json(1)) return wrong("format_version");
+  QServeDocument document;
+  document.claims.form = form_of_group_size(value("group_size"));
+  document.claims.zeros = parse_enum(formats::zero_domain_names(), name("zero_domain"));
+  document.claims.order = parse_enum(formats::scale_order_names(), name("scale_order"));
+  if (!document.claims.form) return wrong("group_size");
+  if (!document.claims.zeros) return wrong("zero_domain");
+  if (!document.claims.order) return wrong("scale_order");
+  document.spec = TRY(of_layer(quant::spec_from_json(value("quantization")), kQServeDocument));
+  return document;
+}
+
+Result<ImportedCheckpoint> import_w4(Checkpoint checkpoint, const W4Claims& given) {
+  const ForeignW4 toolkit = TRY(foreign_w4(checkpoint));
+  CHECK(toolkit != ForeignW4::none, "an import of nothing");
+  const models::Architecture* architecture = TRY(models::find_architecture(checkpoint));
+  const auto facts = TRY(architecture->layer_facts(checkpoint));
+  W4Claims claims = given;
+  TRY(merge_config(claims, checkpoint));
+  std::optional<QServeDocument> document;
+  if (const auto found = checkpoint.documents.find(kQServeDocument); found != checkpoint.documents.end()) {
+    document = TRY(read_qserve_document(found->second));
+    TRY(merge(claims.form, document->claims.form, "group", kQServeDocument));
+    TRY(merge(claims.zeros, document->claims.zeros, "zeros", kQServeDocument));
+    // Channels have no order: the document's is that of all files, and is no claim then.
+    if (claims.form == W4Form::per_group) {
+      TRY(merge(claims.order, document->claims.order, "order", kQServeDocument));
+    }
+    checkpoint.documents.erase(found);
+  }
+  Importer importer(checkpoint, toolkit, claims);
+  TRY(importer.run(facts));
+  quant::QuantizationSpec spec = spec_of(importer, toolkit, claims);
+  if (document) {
+    if (document->spec.layers != spec.layers) {
+      return bad("quantization names other layers than there are, or of other schemes", kQServeDocument);
+    }
+    spec = std::move(document->spec);
+  }
+  checkpoint.documents["quantization"] = dump_json(quant::to_json(spec));
+  checkpoint.architecture = architecture->name;
+  checkpoint.source_container = checkpoint.container;
+  checkpoint.container = "native";
+  return ImportedCheckpoint{.checkpoint = std::move(checkpoint), .notes = std::move(importer.notes)};
+}
+
+Result<LoadedModel> load_for_conversion(const std::filesystem::path& path, const LoadOptions& options,
+                                        const W4Claims* claims, const ExecContext& context) {
+  Checkpoint checkpoint = TRY(open_checkpoint(path));
+  if (TRY(foreign_w4(checkpoint)) == ForeignW4::none) {
+    if (claims == nullptr) return load_checkpoint(std::move(checkpoint), options, context);
+    return unexpected(ErrorCode::invalid_argument, "the checkpoint has no 4-bit weights of another toolkit",
+                      path.string(), "leave out what is said of them");
+  }
+  auto imported = TRY(import_w4(std::move(checkpoint), claims == nullptr ? W4Claims() : *claims));
+  auto loaded = TRY(load_checkpoint(std::move(imported.checkpoint), options, context));
+  std::ranges::move(imported.notes, std::back_inserter(loaded.report.notes));
+  return loaded;
+}
+
+}  // namespace oasr::load
