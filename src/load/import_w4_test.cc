@@ -1,0 +1,197 @@
+// 4-bit checkpoints of other toolkits become our own: the same codes, the same bits out, or a refusal that says why.
+#include "load/import_w4.h"
+
+#include <gmock/gmock.h>
+
+#include "load/convert.h"
+#include "load/foreign_testing.h"
+
+namespace oasr::load {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kGroups = W4Form::per_group, kChannels = W4Form::per_channel;
+constexpr auto kPre = ZeroDomain::pre_scaled, kPost = ZeroDomain::post_scaled;
+
+const std::vector<std::string> kQkv = {"q_proj", "k_proj", "v_proj"}, kKv = {"k_proj", "v_proj"};
+
+struct ImportW4 : LoadFixture {
+  oasr::testing::TemporaryFolder temporary;
+  int folders = 0;
+
+  fs::path new_folder() { return temporary.path() / std::to_string(folders++); }
+  fs::path folder_of(const ForeignModel& model) {
+    const auto folder = new_folder();
+    model.write_documents(folder);
+    return folder;
+  }
+  fs::path qserve_folder(const ForeignModel& model, ScaleOrder order = ScaleOrder::quads) {
+    const auto folder = folder_of(model);
+    as_qserve(model, order).write_safetensors_file(folder / "model.safetensors");
+    return folder;
+  }
+  fs::path fake_quant_folder(const ForeignModel& model) {
+    const auto folder = folder_of(model);
+    const FakeQuantFiles files = as_fake_quant(model);
+    files.model.write_torch_file(folder / "model.pt");
+    files.scales.write_torch_file(folder / "scale.pt");
+    return folder;
+  }
+  fs::path compressed_folder(const ForeignModel& model, const ForeignFile& file,
+                             const std::string& config = kCompressedConfig) {
+    const auto folder = folder_of(model);
+    model.add_to_config(folder, config.c_str());
+    file.write_safetensors_file(folder / "model.safetensors");
+    return folder;
+  }
+
+  Result<LoadedModel> try_import(const fs::path& folder, const std::string& claims, bool requantize = false) {
+    W4Claims parsed = TRY(parse_w4_claims(claims));
+    parsed.requantize = requantize;
+    return load_for_conversion(folder, {}, claims.empty() && !requantize ? nullptr : &parsed, context);
+  }
+  LoadedModel import(const fs::path& folder, const std::string& claims = "", bool requantize = false) {
+    auto loaded = try_import(folder, claims, requantize);
+    CHECK(loaded.has_value(), loaded ? "" : loaded.error().message());
+    return std::move(*loaded);
+  }
+  std::string message(const fs::path& folder, const std::string& claims = "", bool requantize = false) {
+    const auto loaded = try_import(folder, claims, requantize);
+    return loaded ? "loaded" : loaded.error().message();
+  }
+
+  // What an imported layer has to hold: the codes of its parts, rows behind each other.
+  static void expect_codes(const LoadedModel& loaded, const ForeignModel& model) {
+    for (const auto& [path, layer] : loaded.quantization.layers) {
+      SCOPED_TRACE(path);
+      const W4Weight found = formats_of(loaded, path, layer);
+      std::vector<std::uint8_t> codes;
+      std::vector<float> values;
+      for (const std::string& part : parts_of(path)) {
+        const W4Weight& weight = model.weights.at(part);
+        EXPECT_EQ(layer.zero_domain, weight.domain);
+        codes.insert(codes.end(), weight.codes.begin(), weight.codes.end());
+        const auto decoded = formats::decoded(weight);
+        values.insert(values.end(), decoded.begin(), decoded.end());
+      }
+      EXPECT_TRUE(found.codes == codes);
+      EXPECT_TRUE(formats::decoded(found) == values);
+    }
+    EXPECT_EQ(loaded.quantization.layers.size(), 2 * 4 + 2 * 7u);
+  }
+  static W4Weight formats_of(const LoadedModel& loaded, const std::string& path, const quant::QuantizedLayer& layer) {
+    quant::StoredSlots slots;
+    for (const auto& slot : quant::storage_slots(layer)) {
+      slots.emplace(slot.suffix, loaded.source.tensors.find(path + "." + std::string(slot.suffix)).value());
+    }
+    return quant::read_w4(layer.scheme == "w4a8_g128" ? kGroups : kChannels, *layer.zero_domain, slots).value();
+  }
+  static std::vector<std::string> parts_of(const std::string& path) {
+    const auto dot = path.rfind('.') + 1;
+    const std::string name = path.substr(dot);
+    if (name != "qkv_proj" && name != "kv_proj") return {path};
+    std::vector<std::string> parts;
+    for (const std::string& part : name == "qkv_proj" ? kQkv : kKv) parts.push_back(path.substr(0, dot) + part);
+    return parts;
+  }
+};
+
+std::string zeros_of(ZeroDomain domain) {
+  return "zeros=" + std::string(enum_name(formats::zero_domain_names(), domain));
+}
+
+TEST_F(ImportW4, PackedAndFakeQuantTensorsGiveTheCodesOfEveryFormAndDomain) {
+  for (const W4Form form : {kGroups, kChannels}) {
+    for (const ZeroDomain domain : {kPre, kPost}) {
+      SCOPED_TRACE(std::string(enum_name(formats::w4_form_names(), form)) + " " + zeros_of(domain));
+      const ForeignModel model(form, domain);
+      const LoadedModel packed = import(qserve_folder(model), zeros_of(domain));
+      expect_codes(packed, model);
+      const LoadedModel recovered = import(fake_quant_folder(model));
+      expect_codes(recovered, model);
+      EXPECT_TRUE(logits(*aed(packed)) == logits(*aed(recovered)));
+    }
+  }
+}
+
+// The native default of groups is post_scaled, of channels pre_scaled.
+TEST_F(ImportW4, AnImportedModelIsTheOneThatWasQuantizedHere) {
+  for (const auto& [form, domain, scheme] : {std::tuple(kGroups, kPost, "w4a8_g128"), {kChannels, kPre, "w4a8_chn"}}) {
+    SCOPED_TRACE(scheme);
+    const ForeignModel model(form, domain);
+    const auto source = new_folder();
+    models::whisper::write_hugging_face(model.random, source);
+    const LoadedModel native = load_all(source, {.quantization = {.scheme = scheme}});
+    const LoadedModel imported = import(qserve_folder(model), zeros_of(domain));
+    EXPECT_EQ(imported.quantization.layers, native.quantization.layers);
+    EXPECT_TRUE(logits(*aed(imported)) == logits(*aed(native)));
+    const auto a = new_folder(), b = new_folder();
+    ASSERT_TRUE(save_native(native, a));
+    ASSERT_TRUE(save_native(imported, b));
+    EXPECT_TRUE(files_of(a)["model.safetensors"] == files_of(b)["model.safetensors"]);
+    EXPECT_TRUE(logits(*load(b)) == logits(*aed(native)));
+  }
+}
+
+TEST_F(ImportW4, APickleOfPackedTensorsIsReadToo) {
+  const ForeignModel model(kGroups, kPost);
+  for (const char* name : {"pytorch_model.bin", "quant_model.pt"}) {
+    const auto folder = folder_of(model);
+    as_qserve(model).write_torch_file(folder / name);
+    expect_codes(import(folder, "group=128,zeros=post_scaled,order=quads"), model);
+  }
+}
+
+TEST_F(ImportW4, TheOtherOrderOfScalesIsReadByTheOptionOnly) {
+  const ForeignModel model(kGroups, kPost);
+  const auto folder = qserve_folder(model, ScaleOrder::pairs);
+  expect_codes(import(folder, "zeros=post_scaled,order=pairs"), model);
+  // Taken for quads it breaks a rule here, or would be another model: nothing else tells.
+  const auto wrong = try_import(folder, "zeros=post_scaled");
+  EXPECT_TRUE(!wrong || logits(*aed(*wrong)) != logits(*aed(import(qserve_folder(model), "zeros=post_scaled"))));
+}
+
+TEST_F(ImportW4, CompressedTensorsAreTheSameNumbersWhereScalesAllow) {
+  const ForeignModel model(kGroups, kPre);
+  for (const bool packed : {true, false}) {
+    SCOPED_TRACE(packed);
+    const LoadedModel loaded = import(compressed_folder(model, as_compressed(model, packed)));
+    EXPECT_TRUE(loaded.report.notes.empty());
+    EXPECT_EQ(loaded.quantization.layers.size(), 2 * 4 + 2 * 7u);
+    for (const auto& [path, layer] : loaded.quantization.layers) {
+      std::vector<float> values;
+      for (const std::string& part : parts_of(path)) {
+        const auto decoded = formats::decoded(model.weights.at(part));
+        values.insert(values.end(), decoded.begin(), decoded.end());
+      }
+      EXPECT_TRUE(formats::decoded(formats_of(loaded, path, layer)) == values) << path;
+    }
+  }
+}
+
+TEST_F(ImportW4, FreeScalesAreRequantizedByChoiceAndTheErrorIsReportedPerLayer) {
+  const ForeignModel model(kGroups, kPre);
+  ForeignFile file = as_compressed(model, true);
+  const std::string layer = "model.decoder.layers.1.fc2";
+  auto& scales = file.tensors.at(layer + ".weight_scale").bytes;  // two groups a row
+  const float third = 0x1.555556p-8f;
+  std::memcpy(scales.data(), &third, sizeof third);
+  const auto folder = compressed_folder(model, file);
+  EXPECT_THAT(message(folder), HasSubstr(layer + ": group scales are no float16 times an integer; requantizing costs"));
+  const LoadedModel loaded = import(folder, "", true);
+  ASSERT_EQ(loaded.report.notes.size(), 1u);
+  EXPECT_THAT(loaded.report.notes[0], HasSubstr(layer + ": requantized, relative error "));
+  EXPECT_TRUE(loaded.quantization.producer.options.contains("requantized." + layer));
+}
+
+TEST_F(ImportW4, OtherCommandsPointAtConvert) {
+  const auto loaded = load_model(qserve_folder(ForeignModel(kGroups, kPost)), {}, context);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::unsupported);
+  EXPECT_THAT(loaded.error().message(), HasSubstr("has 4-bit weights as qserve stores them"));
+  EXPECT_THAT(loaded.error().message(), HasSubstr("`oasr convert`"));
+}
+
+}  // namespace
+}  // namespace oasr::load
