@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "load/convert.h"
+#include "load/export_qserve.h"
 #include "load/foreign_testing.h"
 
 namespace oasr::load {
@@ -183,6 +184,26 @@ TEST_F(ImportW4, FreeScalesAreRequantizedByChoiceAndTheErrorIsReportedPerLayer) 
   ASSERT_EQ(loaded.report.notes.size(), 1u);
   EXPECT_THAT(loaded.report.notes[0], HasSubstr(layer + ": requantized, relative error "));
   EXPECT_TRUE(loaded.quantization.producer.options.contains("requantized." + layer));
+}
+
+TEST_F(ImportW4, WhatWasExportedComesBackBitForBit) {
+  const auto source = new_folder();
+  models::whisper::write_hugging_face(ForeignModel(kGroups, kPost).random, source);
+  for (const quant::QuantRequest& request : {quant::QuantRequest{.scheme = "w4a8_g128"},
+                                             {.scheme = "w4a8_chn"},
+                                             {.scheme = "w4a8_g128", .ignore = {"*.qkv_proj", "*.decoder.*.fc1"}}}) {
+    SCOPED_TRACE(request.scheme);
+    const auto native = new_folder(), exported = new_folder(), again = new_folder();
+    ASSERT_TRUE(save_native(load_all(source, {.quantization = request}), native));
+    const Status saved = save_qserve(load_all(native), exported);
+    ASSERT_TRUE(saved) << saved.error().message();
+    ASSERT_TRUE(save_native(import(exported), again));
+    expect_same_files(again, native);
+    const auto names = open_checkpoint(exported).value().tensors.tensors;
+    EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.out_proj.qweight"));
+    const bool whole = !request.ignore.empty();
+    EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.k_proj." + std::string(whole ? "weight" : "qweight")));
+  }
 }
 
 TEST_F(ImportW4, OtherCommandsPointAtConvert) {
