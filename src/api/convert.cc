@@ -5,6 +5,8 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "load/convert.h"
+#include "load/export_qserve.h"
+#include "load/import_w4.h"
 
 namespace oasr {
 namespace {
@@ -33,17 +35,41 @@ WriteProgress progress_of(const ConvertOptions& options) {
   };
 }
 
+Result<load::W4Claims> claims_of(const ConvertOptions& options) {
+  auto claims = TRY(load::parse_w4_claims(options.w4));
+  claims.requantize = options.requantize;
+  return claims;
+}
+
+using Save = Status (*)(const load::LoadedModel&, const fs::path&, const WriteProgress&);
+
+Result<Save> save_as(const std::string& to) {
+  if (to == "oasr") return Save(load::save_native);
+  if (to == "qserve") return Save(load::save_qserve);
+  return unexpected(ErrorCode::invalid_argument, "'" + to + "' is no layout that is written", "to",
+                    "use oasr or qserve");
+}
+
 }  // namespace
+
+Status check_convert_options(const ConvertOptions& options) {
+  TRY(claims_of(options));
+  TRY(save_as(options.to));
+  return {};
+}
 
 Result<ConvertReport> convert_model(const std::string& model, const std::string& destination,
                                     const ConvertOptions& options) {
   return guarded([&]() -> Result<ConvertReport> {
     const auto how = TRY(load_options(options.dtype, options.quantization, options.quantization_options));
+    const load::W4Claims claims = TRY(claims_of(options));
+    const bool claimed = !options.w4.empty() || options.requantize;
+    const Save save = TRY(save_as(options.to));
     ThreadPool pool(TRY(thread_count(options.threads)));
     const ExecContext context{.pool = &pool, .isa = TRY(selected_isa())};
     const auto path = TRY(locate_model(model, options.download));
-    const auto loaded = TRY(load::load_model(path, how, context));
-    TRY(load::save_native(loaded, destination, progress_of(options)));
+    const auto loaded = TRY(load::load_for_conversion(path, how, claimed ? &claims : nullptr, context));
+    TRY(save(loaded, destination, progress_of(options)));
     return ConvertReport{.path = destination,
                          .bytes = size_of(files_of(destination)),
                          .source_bytes = size_of(loaded.source.files),
