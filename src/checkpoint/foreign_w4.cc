@@ -17,7 +17,7 @@ constexpr std::array kNames = {
     EnumName<ForeignW4>{ForeignW4::compressed_tensors, "compressed_tensors"},
 };
 
-// The first suffix is the one that every layer has, and nothing else.
+// The first suffix tells the toolkit. All but "weight" tell that a layer is one of its own.
 constexpr std::array<std::string_view, 5> kQServe = {"s1_scales", "qweight", "s2_scales", "s2_zeros", "s1_szeros"};
 constexpr std::array<std::string_view, 5> kFakeQuant = {"weight.scale.0", "weight", "weight.scale.1", "weight.zero",
                                                         "weight.scaled_zero"};
@@ -136,7 +136,10 @@ std::map<std::string, ForeignTensors, std::less<>> take_foreign_layers(StateDict
   const auto suffixes = suffixes_of(toolkit);
   if (suffixes.empty()) return layers;
   for (const auto& [name, tensor] : state.tensors) {
-    if (const auto path = path_of(name, suffixes[0]); !path.empty()) layers[std::string(path)];
+    for (const std::string_view suffix : suffixes) {
+      const auto path = path_of(name, suffix);
+      if (suffix != "weight" && !path.empty()) layers.try_emplace(std::string(path));
+    }
   }
   for (auto& [path, tensors] : layers) {
     for (const std::string_view suffix : suffixes) {
