@@ -35,7 +35,8 @@ Result<ConvertReport> convert(ConvertArguments& arguments, Terminal& terminal) {
   engine.quantization_options = arguments.options.quantization_options;
   engine.threads = arguments.options.threads;
   if (auto good = check_options(engine, {}, {}); !good) return unexpected(as_command_line(good.error()));
-  if (auto good = check_convert_options(arguments.options); !good) return unexpected(as_command_line(good.error()));
+  if (auto good = check_convert_options(arguments.options); !good)
+    return unexpected(as_command_line(good.error()));
   const auto source = find_source(arguments.source, terminal);
   if (!source) return unexpected(source.error());
   arguments.options.progress = [&](double done, double total) {
@@ -79,15 +80,21 @@ void add_convert_command(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   add_quantization_options(*command, a->options.quantization, a->options.quantization_options,
                            "Quantization");
-  command->add_option("--w4", a->options.w4,
-                      "What 4-bit weights of others (QServe, LMQuant, deepcompressor, compressed-tensors) do not say: "
-                      "group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs")
-      ->type_name("KEY=VALUE,…")->group("4-bit weights of others");
-  command->add_flag("--requantize", a->options.requantize,
-                    "Replace 4-bit scales that have no exact form; says at what error, layer by layer")
+  command
+      ->add_option(
+          "--w4", a->options.w4,
+          "What 4-bit weights of others (QServe, LMQuant, deepcompressor, compressed-tensors) do not say: "
+          "group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs")
+      ->type_name("KEY=VALUE,…")
       ->group("4-bit weights of others");
-  command->add_option("--to", a->options.to,
-                      "Layout that is written: oasr, or qserve (an oasr folder with 4-bit layers as QServe's tensors)")
+  command
+      ->add_flag("--requantize", a->options.requantize,
+                 "Replace 4-bit scales that have no exact form; says at what error, layer by layer")
+      ->group("4-bit weights of others");
+  command
+      ->add_option(
+          "--to", a->options.to,
+          "Layout that is written: oasr, or qserve (an oasr folder with 4-bit layers as QServe's tensors)")
       ->capture_default_str();
   command->add_option("-t,--threads", a->options.threads, "0: what the cgroup quota allows")
       ->capture_default_str();

@@ -1,4 +1,5 @@
-// Any checkpoint that oasr reads, written as its own: full precision or quantized. And 4-bit layers for others.
+// Any checkpoint that oasr reads, written as its own: full precision or quantized. And 4-bit layers for
+// others.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct ConvertOptions {
   // Of 4-bit weights of other toolkits: what their files leave unsaid, "group=128|channel",
   // "zeros=pre_scaled|post_scaled", "order=quads|pairs" with commas between; the tensors are held against it.
   std::string w4;
-  bool requantize = false;  // 4-bit scales that have no exact form are replaced, and the report says at what error
+  bool requantize =
+      false;  // 4-bit scales that have no exact form are replaced, and the report says at what error
   std::string to = "oasr";  // "qserve": an oasr folder with 4-bit layers as QServe's tensors
   int threads = 0;
   bool download = true;                           // as EngineConfig::download

@@ -21,8 +21,9 @@ int detect_native(const std::filesystem::path& path);
 Result<Checkpoint> read_native(const std::filesystem::path& path);
 
 // What is read of a folder beside weights and tokenizer; the last two say how weights were quantized.
-inline constexpr std::array kHuggingFaceDocuments = {"config.json", "generation_config.json", "preprocessor_config.json",
-                                                     "hf_quant_config.json", kQServeDocument};
+inline constexpr std::array kHuggingFaceDocuments = {"config.json", "generation_config.json",
+                                                     "preprocessor_config.json", "hf_quant_config.json",
+                                                     kQServeDocument};
 int detect_huggingface(const std::filesystem::path& path);
 Result<Checkpoint> read_huggingface(const std::filesystem::path& path);
 

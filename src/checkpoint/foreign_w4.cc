@@ -18,18 +18,23 @@ constexpr std::array kNames = {
 };
 
 // The first suffix tells the toolkit. All but "weight" tell that a layer is one of its own.
-constexpr std::array<std::string_view, 5> kQServe = {"s1_scales", "qweight", "s2_scales", "s2_zeros", "s1_szeros"};
-constexpr std::array<std::string_view, 5> kFakeQuant = {"weight.scale.0", "weight", "weight.scale.1", "weight.zero",
-                                                        "weight.scaled_zero"};
-constexpr std::array<std::string_view, 6> kCompressed = {"weight_scale", "weight_packed", "weight", "weight_shape",
-                                                         "weight_zero_point", "weight_g_idx"};
+constexpr std::array<std::string_view, 5> kQServe = {"s1_scales", "qweight", "s2_scales", "s2_zeros",
+                                                     "s1_szeros"};
+constexpr std::array<std::string_view, 5> kFakeQuant = {"weight.scale.0", "weight", "weight.scale.1",
+                                                        "weight.zero", "weight.scaled_zero"};
+constexpr std::array<std::string_view, 6> kCompressed = {"weight_scale", "weight_packed",     "weight",
+                                                         "weight_shape", "weight_zero_point", "weight_g_idx"};
 
 std::span<const std::string_view> suffixes_of(ForeignW4 toolkit) {
   switch (toolkit) {
-    case ForeignW4::none: return {};
-    case ForeignW4::qserve: return kQServe;
-    case ForeignW4::fake_quant: return kFakeQuant;
-    case ForeignW4::compressed_tensors: return kCompressed;
+    case ForeignW4::none:
+      return {};
+    case ForeignW4::qserve:
+      return kQServe;
+    case ForeignW4::fake_quant:
+      return kFakeQuant;
+    case ForeignW4::compressed_tensors:
+      return kCompressed;
   }
   CHECK(false, "a toolkit without names");
 }
@@ -42,11 +47,13 @@ std::string_view path_of(std::string_view name, std::string_view suffix) {
 }
 
 bool any_ends_with(const StateDict& state, std::string_view suffix) {
-  return std::ranges::any_of(state.tensors, [&](const auto& entry) { return !path_of(entry.first, suffix).empty(); });
+  return std::ranges::any_of(state.tensors,
+                             [&](const auto& entry) { return !path_of(entry.first, suffix).empty(); });
 }
 
 Unexpected refuse(std::string what, std::string where) {
-  return unexpected(ErrorCode::unsupported, std::move(what), std::move(where), "quantize the original model here");
+  return unexpected(ErrorCode::unsupported, std::move(what), std::move(where),
+                    "quantize the original model here");
 }
 
 // A member of an object; null for none and for what is no object.
@@ -57,9 +64,10 @@ Json member(const Json& object, std::string_view key) {
 
 Status refuse_modelopt(const Json& algorithm, const std::string& where) {
   if (algorithm == Json("W4A8_AWQ")) {
-    return refuse("ModelOpt's W4A8_AWQ is another numerical contract: activations are float8 (e4m3) with one static "
-                  "scale, and so are the products of weights and group scales; int8 products can not give its numbers",
-                  where);
+    return refuse(
+        "ModelOpt's W4A8_AWQ is another numerical contract: activations are float8 (e4m3) with one static "
+        "scale, and so are the products of weights and group scales; int8 products can not give its numbers",
+        where);
   }
   return refuse("ModelOpt's " + algorithm.dump() + " is not read", where);
 }
@@ -72,25 +80,32 @@ Status check_compressed_group(const Json& group, const std::string& where) {
   }
   if (member(inputs, "type") != Json("int")) {
     return refuse("activations are of type " + member(inputs, "type").dump() +
-                      ", not int: another numerical contract, which int8 products can not give", where);
+                      ", not int: another numerical contract, which int8 products can not give",
+                  where);
   }
-  const auto is = [&](const Json& of, const char* key, const Json& value) { return member(of, key) == value; };
+  const auto is = [&](const Json& of, const char* key, const Json& value) {
+    return member(of, key) == value;
+  };
   if (!is(inputs, "num_bits", 8) || !is(inputs, "strategy", "token") || !is(inputs, "dynamic", true) ||
       !is(inputs, "symmetric", true)) {
     return refuse("activations are not int8, symmetric, with a dynamic scale a token", where);
   }
   if (!is(weights, "num_bits", 4) || !is(weights, "type", "int")) {
-    return refuse(fmt::format("weights of {} bits, type {}, are not read: 4-bit int is", member(weights, "num_bits").dump(),
-                              member(weights, "type").dump()), where);
+    return refuse(fmt::format("weights of {} bits, type {}, are not read: 4-bit int is",
+                              member(weights, "num_bits").dump(), member(weights, "type").dump()),
+                  where);
   }
   const bool grouped = is(weights, "strategy", "group") && is(weights, "group_size", 128);
   if (!grouped && !is(weights, "strategy", "channel")) {
-    return refuse(fmt::format("weights in groups of {} by strategy {} are not read: groups of 128 are, and channels",
-                              member(weights, "group_size").dump(), member(weights, "strategy").dump()), where);
+    return refuse(
+        fmt::format("weights in groups of {} by strategy {} are not read: groups of 128 are, and channels",
+                    member(weights, "group_size").dump(), member(weights, "strategy").dump()),
+        where);
   }
   const Json order = member(weights, "actorder");
   if (order.is_null() || order == Json("static") || order == Json("weight")) return {};
-  return refuse("weights whose groups follow activations (actorder " + order.dump() + ") are not read", where);
+  return refuse("weights whose groups follow activations (actorder " + order.dump() + ") are not read",
+                where);
 }
 
 Status check_compressed(const Json& config, const std::string& where) {
@@ -103,7 +118,8 @@ Status check_compressed(const Json& config, const std::string& where) {
     for (const Json& format : {member(config, "format"), member(group, "format")}) {
       if (format.is_null() || format == Json("pack-quantized") || format == Json("int-quantized")) continue;
       if (format == Json("mixed-precision")) continue;  // then every group says its own
-      return refuse("the format " + format.dump() + " is not read: pack-quantized and int-quantized are", where);
+      return refuse("the format " + format.dump() + " is not read: pack-quantized and int-quantized are",
+                    where);
     }
   }
   return {};

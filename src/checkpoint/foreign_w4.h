@@ -24,12 +24,13 @@ inline constexpr const char* kQServeDocument = "qserve.json";
 // The tensors of a layer by what stands behind its path: "qweight", "weight.scale.0".
 using ForeignTensors = std::map<std::string, StoredTensor, std::less<>>;
 
-// Whose 4-bit weights a checkpoint has; none also for one of our own. unsupported, with the reason: weights that
-// are made for other activations than int8 with a scale a token (ModelOpt's W4A8_AWQ), and other forms of a
-// toolkit that is read.
+// Whose 4-bit weights a checkpoint has; none also for one of our own. unsupported, with the reason: weights
+// that are made for other activations than int8 with a scale a token (ModelOpt's W4A8_AWQ), and other forms
+// of a toolkit that is read.
 Result<ForeignW4> foreign_w4(const Checkpoint& checkpoint);
 
-// Moves the tensors of all layers that `toolkit` quantized out of the state dict; the bytes stay where they are.
+// Moves the tensors of all layers that `toolkit` quantized out of the state dict; the bytes stay where they
+// are.
 std::map<std::string, ForeignTensors, std::less<>> take_foreign_layers(StateDict& state, ForeignW4 toolkit);
 
 }  // namespace oasr

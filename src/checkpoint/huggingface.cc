@@ -1,5 +1,5 @@
-// Hugging Face folder: config.json, safetensors (one file or shards) or a torch state dict, and the tokenizer's
-// files.
+// Hugging Face folder: config.json, safetensors (one file or shards) or a torch state dict, and the
+// tokenizer's files.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,8 @@ namespace {
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-// State dicts of torch: of old repositories, and of tools that quantize; what a model was quantized by lies beside.
+// State dicts of torch: of old repositories, and of tools that quantize; what a model was quantized by lies
+// beside.
 constexpr std::array kTorchWeights = {"pytorch_model.bin", "quant_model.pt", "model.pt"};
 constexpr const char* kTorchScales = "scale.pt";
 
@@ -54,7 +55,8 @@ Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
     checkpoint.tensors = TRY(read_safetensors_shards(folder / kIndex, checkpoint.files));
     return {};
   }
-  const auto torch = std::ranges::find_if(kTorchWeights, [&](const char* name) { return path_exists(folder / name); });
+  const auto torch =
+      std::ranges::find_if(kTorchWeights, [&](const char* name) { return path_exists(folder / name); });
   if (torch != kTorchWeights.end()) return add_torch_state(checkpoint, folder / *torch);
   return unexpected(ErrorCode::not_found, "has a config.json but no model.safetensors", folder.string(),
                     "take the safetensors file of the same repository, or save the model again");

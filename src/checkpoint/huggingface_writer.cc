@@ -26,9 +26,11 @@ Status write_huggingface(const fs::path& path, const NativeContent& content, con
   const std::string& tokenizer = content.tokenizer.kind;
   if (content.source_container != "huggingface" || !content.documents.contains("config.json") ||
       (tokenizer != "tokenizer_json" && tokenizer != "vocab_merges")) {
-    return unexpected(ErrorCode::unsupported,
-                      "the model has no configuration and tokenizer of a Hugging Face folder: it was made from " +
-                          content.source_container, path.string(), "convert the Hugging Face folder of the model");
+    return unexpected(
+        ErrorCode::unsupported,
+        "the model has no configuration and tokenizer of a Hugging Face folder: it was made from " +
+            content.source_container,
+        path.string(), "convert the Hugging Face folder of the model");
   }
   auto folder = TRY(AtomicFolder::create(path));
   if (auto written = write_files(folder.temporary(), content, progress); !written) {

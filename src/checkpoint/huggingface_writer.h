@@ -10,9 +10,9 @@
 
 namespace oasr {
 
-// Writes model.safetensors, the documents that read_huggingface() knows by their names, and the tokenizer's files.
-// The folder appears complete or not at all and must not exist or be empty. Errors: write_native()'s; unsupported
-// for content that such a folder can not have (no config.json, another kind of tokenizer).
+// Writes model.safetensors, the documents that read_huggingface() knows by their names, and the tokenizer's
+// files. The folder appears complete or not at all and must not exist or be empty. Errors: write_native()'s;
+// unsupported for content that such a folder can not have (no config.json, another kind of tokenizer).
 Status write_huggingface(const std::filesystem::path& folder, const NativeContent& content,
                          const WriteProgress& progress = {});
 

@@ -27,26 +27,31 @@ Result<W4Claims> claims_of(const quant::QuantizationSpec& spec) {
     const char* remedy = "leave such layers at full precision (--quantization-option ignore=…)";
     if (!form) return refuse(fmt::format("QServe's layout has no layers of {}", layer.scheme), path, remedy);
     if (layer.smoothed) return refuse("QServe's layout has no smoothed inputs", path, remedy);
-    if (claims.form.value_or(*form) != *form || claims.zeros.value_or(*layer.zero_domain) != *layer.zero_domain) {
-      return refuse("QServe's layout has one form and one zero domain for all layers, and this is another", path,
-                    remedy);
+    if (claims.form.value_or(*form) != *form ||
+        claims.zeros.value_or(*layer.zero_domain) != *layer.zero_domain) {
+      return refuse("QServe's layout has one form and one zero domain for all layers, and this is another",
+                    path, remedy);
     }
     claims.form = form;
     claims.zeros = layer.zero_domain;
   }
-  if (!claims.form) return refuse("the model has no 4-bit layers", {}, "convert with --quantization w4a8_g128 first");
+  if (!claims.form)
+    return refuse("the model has no 4-bit layers", {}, "convert with --quantization w4a8_g128 first");
   return claims;
 }
 
 TensorSource whole(const std::string& name, const StoredTensor& tensor) {
-  return {.name = name, .format = tensor.format, .shape = tensor.shape,
+  return {.name = name,
+          .format = tensor.format,
+          .shape = tensor.shape,
           .row = [tensor](std::int64_t row, std::span<std::byte> out) {
-            std::memcpy(out.data(), tensor.bytes.data() + static_cast<std::size_t>(row) * out.size(), out.size());
+            std::memcpy(out.data(), tensor.bytes.data() + static_cast<std::size_t>(row) * out.size(),
+                        out.size());
           }};
 }
 
-// Part `i` of `parts` along an axis: rows, or columns of a matrix. Codes are tiles of 32 rows, which lie behind each
-// other.
+// Part `i` of `parts` along an axis: rows, or columns of a matrix. Codes are tiles of 32 rows, which lie
+// behind each other.
 TensorSource part_of(const std::string& name, const StoredTensor& tensor, bool columns, std::size_t i,
                      std::size_t parts) {
   std::vector<std::int64_t> extents(tensor.shape.extents().begin(), tensor.shape.extents().end());
@@ -54,10 +59,13 @@ TensorSource part_of(const std::string& name, const StoredTensor& tensor, bool c
   // A part of a row, or of all rows.
   const std::size_t rows = columns ? static_cast<std::size_t>(extents[0]) : 1;
   const std::size_t whole_bytes = tensor.bytes.size() / rows, part_bytes = whole_bytes / parts;
-  return {.name = name, .format = tensor.format, .shape = *Shape::checked(extents),
+  return {.name = name,
+          .format = tensor.format,
+          .shape = *Shape::checked(extents),
           .row = [=](std::int64_t row, std::span<std::byte> out) {
             const auto r = static_cast<std::size_t>(row);
-            const std::size_t at = columns ? r * whole_bytes + i * part_bytes : i * part_bytes + r * out.size();
+            const std::size_t at =
+                columns ? r * whole_bytes + i * part_bytes : i * part_bytes + r * out.size();
             std::memcpy(out.data(), tensor.bytes.data() + at, out.size());
           }};
 }
@@ -66,13 +74,15 @@ TensorSource part_of(const std::string& name, const StoredTensor& tensor, bool c
 Status add_parts(const StateDict& state, const std::string& path, const std::vector<std::string>& parts,
                  std::vector<TensorSource>& out) {
   const std::string prefix = path + ".";
-  for (auto it = state.tensors.lower_bound(prefix); it != state.tensors.end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = state.tensors.lower_bound(prefix);
+       it != state.tensors.end() && it->first.starts_with(prefix); ++it) {
     const std::string suffix = it->first.substr(prefix.size());
     const bool columns = suffix == "s2_scales" || suffix == "s2_zeros";
     const std::int64_t rows = it->second.shape[columns ? 1 : 0], count = std::ssize(parts);
     if (rows % count != 0 || (suffix == "qweight" && rows % (count * formats::kTile) != 0)) {
       return refuse(fmt::format("{} channels in {} parts: every part has to be a multiple of {}", rows, count,
-                                formats::kTile), path);
+                                formats::kTile),
+                    path);
     }
     for (std::size_t i = 0; i < parts.size(); ++i) {
       out.push_back(part_of(parts[i] + "." + suffix, it->second, columns, i, parts.size()));
@@ -83,7 +93,8 @@ Status add_parts(const StateDict& state, const std::string& path, const std::vec
 
 }  // namespace
 
-Status save_qserve(const LoadedModel& loaded, const std::filesystem::path& folder, const WriteProgress& progress) {
+Status save_qserve(const LoadedModel& loaded, const std::filesystem::path& folder,
+                   const WriteProgress& progress) {
   const Checkpoint& source = loaded.source;
   if (source.container != "native") {
     return refuse("only an oasr folder is written as QServe's layout", source.path.string(),

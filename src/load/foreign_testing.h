@@ -11,7 +11,6 @@
 #include "models/whisper/test_support.h"
 #include "quant/methods/w4a8_linear.h"
 #include "tensor/dtype.h"
-#include "testing/paths.h"
 
 namespace oasr::load {
 
@@ -40,9 +39,12 @@ struct ForeignFile {
   void write_safetensors_file(const fs::path& path) const {
     std::vector<TensorSource> sources;
     for (const auto& [name, tensor] : tensors) {
-      sources.push_back({.name = name, .format = tensor.format, .shape = *Shape::checked(tensor.shape),
+      sources.push_back({.name = name,
+                         .format = tensor.format,
+                         .shape = *Shape::checked(tensor.shape),
                          .row = [&tensor](std::int64_t row, std::span<std::byte> out) {
-                           std::memcpy(out.data(), tensor.bytes.data() + static_cast<std::size_t>(row) * out.size(),
+                           std::memcpy(out.data(),
+                                       tensor.bytes.data() + static_cast<std::size_t>(row) * out.size(),
                                        out.size());
                          }});
     }
@@ -53,8 +55,9 @@ struct ForeignFile {
   void write_torch_file(const fs::path& path) const {
     namespace pickle = oasr::testing::pickle;
     const std::map<StorageFormat, const char*> types = {
-        {StorageFormat::f32, "FloatStorage"}, {StorageFormat::f16, "HalfStorage"}, {StorageFormat::i8, "CharStorage"},
-        {StorageFormat::u8, "ByteStorage"},   {StorageFormat::i32, "IntStorage"},  {StorageFormat::i64, "LongStorage"}};
+        {StorageFormat::f32, "FloatStorage"}, {StorageFormat::f16, "HalfStorage"},
+        {StorageFormat::i8, "CharStorage"},   {StorageFormat::u8, "ByteStorage"},
+        {StorageFormat::i32, "IntStorage"},   {StorageFormat::i64, "LongStorage"}};
     std::string items;
     std::vector<std::pair<std::string, std::string>> storages;
     for (const auto& [name, tensor] : tensors) {
@@ -66,13 +69,15 @@ struct ForeignFile {
         stride = pickle::integer(elements) + stride;
         elements *= static_cast<std::int32_t>(*axis);
       }
-      items += pickle::text(name) +
-               pickle::call(pickle::global("torch._utils", "_rebuild_tensor_v2"),
-                            pickle::storage(types.at(tensor.format), key, elements) + pickle::integer(0) +
-                                pickle::tuple(shape) + pickle::tuple(stride) + "\x89" + pickle::ordered_dict(""));
+      items +=
+          pickle::text(name) +
+          pickle::call(pickle::global("torch._utils", "_rebuild_tensor_v2"),
+                       pickle::storage(types.at(tensor.format), key, elements) + pickle::integer(0) +
+                           pickle::tuple(shape) + pickle::tuple(stride) + "\x89" + pickle::ordered_dict(""));
       storages.emplace_back(key, tensor.bytes);
     }
-    write_text_file(path, oasr::testing::torch_file(pickle::whole(pickle::ordered_dict(items)), storages)).value();
+    write_text_file(path, oasr::testing::torch_file(pickle::whole(pickle::ordered_dict(items)), storages))
+        .value();
   }
 };
 
@@ -103,7 +108,8 @@ struct ForeignModel {
       // As quantize() does; a zero that is a code is as good as one after the scale.
       const bool grouped = form == W4Form::per_group;
       auto weight = formats::encode(n, k, formats::rows_of(values, k),
-                                    {.form = form, .domain = domain, .search = grouped}).value();
+                                    {.form = form, .domain = domain, .search = grouped})
+                        .value();
       if (!grouped && domain == ZeroDomain::post_scaled) {
         weight.domain = domain;
         for (float& zero : weight.channel_zero) zero = to_float(to_half(zero));
@@ -194,7 +200,8 @@ inline FakeQuantFiles as_fake_quant(const ForeignModel& source) {
   return files;
 }
 
-constexpr const char* kCompressedConfig = R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+constexpr const char* kCompressedConfig =
+    R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
   "quantization_status": "compressed", "ignore": ["proj_out"], "config_groups": {"group_0": {"targets": ["Linear"],
   "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128, "symmetric": false,
   "dynamic": false, "actorder": null},
@@ -208,7 +215,8 @@ inline std::string replaced(std::string text, const std::string& from, const std
 }
 
 // int4 codes as eight in a word, along the last axis.
-inline std::vector<std::int32_t> words_of(const std::vector<std::int8_t>& q, std::int64_t rows, std::int64_t columns) {
+inline std::vector<std::int32_t> words_of(const std::vector<std::int8_t>& q, std::int64_t rows,
+                                          std::int64_t columns) {
   const std::int64_t row_words = (columns + 7) / 8;
   std::vector<std::uint32_t> words(static_cast<std::size_t>(rows * row_words));
   for (std::int64_t i = 0; i < rows * columns; ++i) {
@@ -228,7 +236,8 @@ inline ForeignFile as_compressed(const ForeignModel& model, bool packed) {
     for (const std::uint8_t code : weight.codes) q.push_back(static_cast<std::int8_t>(code - 8));
     std::vector<float> scales;
     for (std::size_t i = 0; i < zeros.size(); ++i) {
-      const auto channel = static_cast<std::int64_t>(i) / groups, group = static_cast<std::int64_t>(i) % groups;
+      const auto channel = static_cast<std::int64_t>(i) / groups,
+                 group = static_cast<std::int64_t>(i) % groups;
       scales.push_back(weight.channel_scale[static_cast<std::size_t>(channel)] * weight.group_scale[i]);
       zeros[i] = static_cast<std::int8_t>(weight.scaled_zero[i] / weight.group_scale[i] - 8);
       by_group[static_cast<std::size_t>(group * n + channel)] = zeros[i];

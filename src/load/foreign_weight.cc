@@ -38,7 +38,8 @@ Status set_claim(std::optional<E>& claim, std::span<const EnumName<E>> names, st
 
 // A claim is what the tensors say, or nothing.
 template <class E>
-Status check_claim(const std::optional<E>& claim, E found, std::span<const EnumName<E>> names, const char* key) {
+Status check_claim(const std::optional<E>& claim, E found, std::span<const EnumName<E>> names,
+                   const char* key) {
   if (!claim || *claim == found) return {};
   return unexpected(ErrorCode::invalid_argument,
                     fmt::format("{} is said to be {}, but the tensors say {}", key, enum_name(names, *claim),
@@ -54,7 +55,8 @@ Status check_form(const W4Claims& claims, W4Form form) {
 
 Status check_no_order(const W4Claims& claims) {
   if (!claims.order) return {};
-  return unexpected(ErrorCode::invalid_argument, "an order of scales is given, but only packed tensors have one");
+  return unexpected(ErrorCode::invalid_argument,
+                    "an order of scales is given, but only packed tensors have one");
 }
 
 // The tensors of a layer, of which each has to have a format and a shape.
@@ -120,7 +122,8 @@ class Slots {
 Status check_group_size(std::int64_t k, std::int64_t groups) {
   if (groups < 1 || k % groups != 0) return bad(fmt::format("{} groups do not divide {} columns", groups, k));
   if (k / groups == formats::kGroup) return {};
-  return unexpected(ErrorCode::unsupported, fmt::format("groups of {}: only groups of 128 are served", k / groups), {},
+  return unexpected(ErrorCode::unsupported,
+                    fmt::format("groups of {}: only groups of 128 are served", k / groups), {},
                     "quantize the original model here");
 }
 
@@ -143,7 +146,8 @@ Result<ImportedW4> from_qserve(const Slots& slots, const W4Claims& claims) {
   packed.form = form;
   packed.n = n;
   packed.k = k;
-  packed.qweight = TRY(slots.values<std::uint8_t>("qweight", StorageFormat::i8, qweight.shape, StorageFormat::u8));
+  packed.qweight =
+      TRY(slots.values<std::uint8_t>("qweight", StorageFormat::i8, qweight.shape, StorageFormat::u8));
   packed.s1_scales = TRY(slots.values<Half>("s1_scales", StorageFormat::f16, {n}));
   if (grouped) {
     const StoredTensor scales = TRY(slots.matrix("s2_scales"));
@@ -154,7 +158,8 @@ Result<ImportedW4> from_qserve(const Slots& slots, const W4Claims& claims) {
   } else {
     packed.s1_szeros = TRY(slots.values<Half>("s1_szeros", StorageFormat::f16, {n}));
   }
-  W4Weight weight = TRY(formats::unpack(packed.view(), *claims.zeros, claims.order.value_or(ScaleOrder::quads)));
+  W4Weight weight =
+      TRY(formats::unpack(packed.view(), *claims.zeros, claims.order.value_or(ScaleOrder::quads)));
   return ImportedW4{.weight = std::move(weight)};
 }
 
@@ -164,7 +169,8 @@ Result<ImportedW4> from_fake_quant(const Slots& slots, const W4Claims& claims) {
   const std::int64_t n = matrix.shape[0], k = matrix.shape[1];
   const bool grouped = slots.has("weight.scale.1"), post_scaled = slots.has("weight.scaled_zero");
   if (post_scaled == slots.has("weight.zero")) {
-    return bad(post_scaled ? "weight.zero and weight.scaled_zero" : "neither weight.zero nor weight.scaled_zero");
+    return bad(post_scaled ? "weight.zero and weight.scaled_zero"
+                           : "neither weight.zero nor weight.scaled_zero");
   }
   const ZeroDomain domain = post_scaled ? ZeroDomain::post_scaled : ZeroDomain::pre_scaled;
   TRY(check_form(claims, grouped ? W4Form::per_group : W4Form::per_channel));
@@ -201,7 +207,8 @@ struct Codes {
 Result<Codes> read_codes(const Slots& slots) {
   Codes codes{.packed = slots.has("weight_packed")};
   if (slots.has("weight_g_idx")) {
-    return unexpected(ErrorCode::unsupported, "weight_g_idx: groups that are not runs of columns are not read");
+    return unexpected(ErrorCode::unsupported,
+                      "weight_g_idx: groups that are not runs of columns are not read");
   }
   if (codes.packed == slots.has("weight")) {
     return bad(codes.packed ? "weight and weight_packed" : "neither weight nor weight_packed");
@@ -216,8 +223,8 @@ Result<Codes> read_codes(const Slots& slots) {
   const auto extents = TRY(slots.floats("weight_shape", {2}));  // exact up to 2²⁴
   codes.k = static_cast<std::int64_t>(std::clamp(extents[1], 0.0f, 0x1p24f));
   if (extents[0] != static_cast<float>(codes.n) || (codes.k + 7) / 8 != matrix.shape[1]) {
-    return bad(fmt::format("weight_packed is {}, but weight_shape says [{}, {}]", matrix.shape.to_string(), extents[0],
-                           extents[1]));
+    return bad(fmt::format("weight_packed is {}, but weight_shape says [{}, {}]", matrix.shape.to_string(),
+                           extents[0], extents[1]));
   }
   const auto words = TRY(slots.values<std::int32_t>("weight_packed", StorageFormat::i32, matrix.shape));
   codes.q = TRY(formats::unpack_words(words, codes.n, codes.k));
@@ -238,7 +245,8 @@ std::vector<T> transposed(const std::vector<T>& values, std::int64_t rows, std::
 // [N, groups]; empty: symmetric. Packed zeros are packed along N.
 Result<std::vector<std::int8_t>> read_zeros(const Slots& slots, const Codes& codes, std::int64_t groups) {
   if (!slots.has("weight_zero_point")) return std::vector<std::int8_t>();
-  if (!codes.packed) return slots.values<std::int8_t>("weight_zero_point", StorageFormat::i8, {codes.n, groups});
+  if (!codes.packed)
+    return slots.values<std::int8_t>("weight_zero_point", StorageFormat::i8, {codes.n, groups});
   const std::int64_t rows = (codes.n + 7) / 8;
   const auto words = TRY(slots.values<std::int32_t>("weight_zero_point", StorageFormat::i32, {rows, groups}));
   const auto by_group = TRY(formats::unpack_words(transposed(words, rows, groups), groups, codes.n));
@@ -262,7 +270,8 @@ Result<ImportedW4> from_compressed(const Slots& slots, const W4Claims& claims) {
   if (count % codes.n != 0) return bad(fmt::format("{} scales for {} channels", count, codes.n));
   const std::int64_t groups = count / codes.n;
   const bool channels = groups == 1;  // of 128 columns too, which is the same
-  TRY(check_claim(claims.form, channels && codes.k != formats::kGroup ? W4Form::per_channel : W4Form::per_group,
+  TRY(check_claim(claims.form,
+                  channels && codes.k != formats::kGroup ? W4Form::per_channel : W4Form::per_group,
                   group_names(), "group"));
   if (!channels) TRY(check_group_size(codes.k, groups));
   auto scale = TRY(slots.floats("weight_scale", {codes.n, groups}));
@@ -272,15 +281,20 @@ Result<ImportedW4> from_compressed(const Slots& slots, const W4Claims& claims) {
     zero = repeated(zero, codes.k / formats::kGroup);
   }
   const auto inexact = claims.requantize ? formats::Inexact::requantized : formats::Inexact::refused;
-  return formats::from_int4_groups({.n = codes.n, .k = codes.k, .q = codes.q, .scale = scale, .zero = zero}, inexact);
+  return formats::from_int4_groups({.n = codes.n, .k = codes.k, .q = codes.q, .scale = scale, .zero = zero},
+                                   inexact);
 }
 
 Result<ImportedW4> read(ForeignW4 toolkit, const Slots& slots, const W4Claims& claims) {
   switch (toolkit) {
-    case ForeignW4::none: break;
-    case ForeignW4::qserve: return from_qserve(slots, claims);
-    case ForeignW4::fake_quant: return from_fake_quant(slots, claims);
-    case ForeignW4::compressed_tensors: return from_compressed(slots, claims);
+    case ForeignW4::none:
+      break;
+    case ForeignW4::qserve:
+      return from_qserve(slots, claims);
+    case ForeignW4::fake_quant:
+      return from_fake_quant(slots, claims);
+    case ForeignW4::compressed_tensors:
+      return from_compressed(slots, claims);
   }
   CHECK(false, "a weight of no toolkit");
 }
@@ -312,8 +326,10 @@ Result<W4Claims> parse_w4_claims(std::string_view text) {
 std::string w4_claims_text(const W4Claims& claims) {
   std::vector<std::string> items;
   if (claims.form) items.push_back(fmt::format("group={}", enum_name(group_names(), *claims.form)));
-  if (claims.zeros) items.push_back(fmt::format("zeros={}", enum_name(formats::zero_domain_names(), *claims.zeros)));
-  if (claims.order) items.push_back(fmt::format("order={}", enum_name(formats::scale_order_names(), *claims.order)));
+  if (claims.zeros)
+    items.push_back(fmt::format("zeros={}", enum_name(formats::zero_domain_names(), *claims.zeros)));
+  if (claims.order)
+    items.push_back(fmt::format("order={}", enum_name(formats::scale_order_names(), *claims.order)));
   return fmt::format("{}", fmt::join(items, ","));
 }
 

@@ -11,23 +11,24 @@
 
 namespace oasr::load {
 
-// What the user, or a file, says of 4-bit weights: all of it is verified where tensors tell, and what they do not
-// tell has to be here.
+// What the user, or a file, says of 4-bit weights: all of it is verified where tensors tell, and what they do
+// not tell has to be here.
 struct W4Claims {
-  std::optional<formats::W4Form> form;        // tensors tell it
-  std::optional<formats::ZeroDomain> zeros;   // packed tensors do not
-  std::optional<formats::ScaleOrder> order;   // no tensor does; unsaid: quads
-  bool requantize = false;                    // scales that fit nothing are replaced, at a loss
+  std::optional<formats::W4Form> form;       // tensors tell it
+  std::optional<formats::ZeroDomain> zeros;  // packed tensors do not
+  std::optional<formats::ScaleOrder> order;  // no tensor does; unsaid: quads
+  bool requantize = false;                   // scales that fit nothing are replaced, at a loss
 };
 
-// "group=128,zeros=pre_scaled,order=quads": group is 128 or channel. invalid_argument: another key or value, a key
-// twice.
+// "group=128,zeros=pre_scaled,order=quads": group is 128 or channel. invalid_argument: another key or value,
+// a key twice.
 Result<W4Claims> parse_w4_claims(std::string_view text);
 std::string w4_claims_text(const W4Claims& claims);  // what parse_w4_claims() reads
 
 // The weight of one layer. Errors: bad_checkpoint for tensors that do not fit each other or break a rule (the
-// place is named), invalid_argument for a claim that they contradict or that is missing, unsupported for numbers
-// that have no exact form and may not be requantized.
-Result<formats::ImportedW4> foreign_weight(ForeignW4 toolkit, const ForeignTensors& tensors, const W4Claims& claims);
+// place is named), invalid_argument for a claim that they contradict or that is missing, unsupported for
+// numbers that have no exact form and may not be requantized.
+Result<formats::ImportedW4> foreign_weight(ForeignW4 toolkit, const ForeignTensors& tensors,
+                                           const W4Claims& claims);
 
 }  // namespace oasr::load

@@ -39,7 +39,8 @@ Result<T> of_layer(Result<T> result, const std::string& layer) {
 template <class E>
 Status merge(std::optional<E>& claim, const std::optional<E>& said, const char* key, std::string_view who) {
   if (claim && said && *claim != *said) {
-    return unexpected(ErrorCode::invalid_argument, fmt::format("{} is said to be something else by {}", key, who), "w4");
+    return unexpected(ErrorCode::invalid_argument,
+                      fmt::format("{} is said to be something else by {}", key, who), "w4");
   }
   if (!claim) claim = said;
   return {};
@@ -57,11 +58,14 @@ Status merge_config(W4Claims& claims, const Checkpoint& checkpoint) {
   if (document == checkpoint.documents.end()) return {};
   const Json config = TRY(parse_json(document->second, "config.json"));
   const auto found = config.find("quantization_config");
-  if (found == config.end() || !found->is_object() || found->value("quant_method", Json()) != Json("qoq")) return {};
+  if (found == config.end() || !found->is_object() || found->value("quant_method", Json()) != Json("qoq"))
+    return {};
   const auto form = form_of_group_size(found->value("group_size", Json()));
   if (found->value("wbits", Json()) != Json(4) || !form) {
-    return unexpected(ErrorCode::unsupported, "quantization_config is qoq with other bits than 4, or another group_size "
-                      "than 128 and -1", "config.json");
+    return unexpected(ErrorCode::unsupported,
+                      "quantization_config is qoq with other bits than 4, or another group_size "
+                      "than 128 and -1",
+                      "config.json");
   }
   return merge(claims.form, form, "group", "config.json");
 }
@@ -99,8 +103,9 @@ class Importer {
         continue;
       }
       if (foreign != std::ssize(parts)) {
-        return bad(fmt::format("only some of {} are in 4 bits: here they are one layer", fmt::join(parts, ", ")),
-                   layer.path);
+        return bad(
+            fmt::format("only some of {} are in 4 bits: here they are one layer", fmt::join(parts, ", ")),
+            layer.path);
       }
       TRY(import_layer(layer.path, parts));
     }
@@ -127,11 +132,14 @@ class Importer {
       weights.push_back(std::move(imported.weight));
       const W4Weight &first = weights.front(), &last = weights.back();
       if (last.form != first.form || last.domain != first.domain || last.k != first.k) {
-        return bad(fmt::format("has other columns, groups or zeros than {}: here they are one layer", parts[0]), part);
+        return bad(
+            fmt::format("has other columns, groups or zeros than {}: here they are one layer", parts[0]),
+            part);
       }
     }
     const W4Weight weight = stacked(std::move(weights));
-    const auto tensors = std::make_shared<const quant::QuantizedTensors>(TRY(of_layer(quant::stored_w4(weight, {}), path)));
+    const auto tensors =
+        std::make_shared<const quant::QuantizedTensors>(TRY(of_layer(quant::stored_w4(weight, {}), path)));
     for (const auto& [suffix, tensor] : tensors->view()) state_.tensors[path + "." + suffix] = tensor;
     state_.owners.push_back(tensors);
     const char* scheme = weight.form == W4Form::per_group ? "w4a8_g128" : "w4a8_chn";
@@ -142,7 +150,9 @@ class Importer {
   // float32 tensors of the state dict.
   void add(const std::string& name, const Shape& shape, std::vector<float> values) {
     auto kept = std::make_shared<const std::vector<float>>(std::move(values));
-    state_.tensors[name] = {.format = StorageFormat::f32, .shape = shape, .bytes = std::as_bytes(std::span(*kept)),
+    state_.tensors[name] = {.format = StorageFormat::f32,
+                            .shape = shape,
+                            .bytes = std::as_bytes(std::span(*kept)),
                             .row_scale = {}};
     state_.owners.push_back(std::move(kept));
   }
@@ -214,7 +224,8 @@ quant::QuantizationSpec spec_of(const Importer& importer, ForeignW4 toolkit, con
   for (const auto& [path, layer] : spec.layers) schemes.insert(layer.scheme);
   spec.schemes.assign(schemes.begin(), schemes.end());
   const std::string source(enum_name(foreign_w4_names(), toolkit));
-  spec.producer = {.tool = "oasr", .version = version(), .recipe = "import_" + source, .skipped = {}, .options = {}};
+  spec.producer = {
+      .tool = "oasr", .version = version(), .recipe = "import_" + source, .skipped = {}, .options = {}};
   if (const std::string said = w4_claims_text(claims); !said.empty()) spec.producer.options["w4"] = said;
   for (std::size_t i = 0; i < importer.notes.size(); ++i) {
     const std::string& note = importer.notes[i];

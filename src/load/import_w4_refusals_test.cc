@@ -5,6 +5,7 @@
 #include "load/export_qserve.h"
 #include "load/foreign_testing.h"
 #include "load/import_w4.h"
+#include "testing/paths.h"
 
 namespace oasr::load {
 namespace {
@@ -14,6 +15,13 @@ using ::testing::HasSubstr;
 constexpr auto kGroups = W4Form::per_group, kChannels = W4Form::per_channel;
 constexpr auto kPre = ZeroDomain::pre_scaled, kPost = ZeroDomain::post_scaled;
 const std::string kLayer = "model.decoder.layers.1.fc2";  // [128, 256]
+
+struct Damage {
+  const char* what;
+  std::function<void(ForeignFile&)> damage;
+  std::string claims, message;
+  ErrorCode code = ErrorCode::bad_checkpoint;
+};
 
 struct ImportW4Refusals : LoadFixture {
   oasr::testing::TemporaryFolder temporary;
@@ -32,6 +40,17 @@ struct ImportW4Refusals : LoadFixture {
     EXPECT_EQ(loaded.error().code, code) << loaded.error().message();
     return loaded.error().message();
   }
+  // QServe's tensors of the model, with each damage.
+  void expect_refused(const ForeignModel& model, std::span<const Damage> rows) {
+    for (const Damage& row : rows) {
+      SCOPED_TRACE(row.what);
+      ForeignFile file = as_qserve(model);
+      row.damage(file);
+      const auto folder = folder_of(model);
+      file.write_safetensors_file(folder / "model.safetensors");
+      EXPECT_THAT(message(folder, row.claims, row.code), HasSubstr(row.message));
+    }
+  }
 };
 
 template <class T>
@@ -46,15 +65,11 @@ std::vector<Half> halves_of(const ForeignFile& file, const std::string& name) {
   return values;
 }
 
-struct Damage {
-  const char* what;
-  std::function<void(ForeignFile&)> damage;
-  std::string claims, message;
-  ErrorCode code = ErrorCode::bad_checkpoint;
-};
 constexpr auto kClaim = ErrorCode::invalid_argument, kUnsupported = ErrorCode::unsupported;
 
-std::function<void(ForeignFile&)> none() { return [](ForeignFile&) {}; }
+std::function<void(ForeignFile&)> none() {
+  return [](ForeignFile&) {};
+}
 std::function<void(ForeignFile&)> without(const std::string& suffix) {
   return [suffix](ForeignFile& file) { CHECK(file.tensors.erase(kLayer + suffix) == 1, suffix); };
 }
@@ -62,115 +77,143 @@ std::function<void(ForeignFile&)> reshaped(const std::string& suffix, std::vecto
   return [=](ForeignFile& file) { file.tensors.at(kLayer + suffix).shape = shape; };
 }
 
-TEST_F(ImportW4Refusals, OfPackedTensors) {
-  const ForeignModel groups(kGroups, kPost), channels(kChannels, kPre);
-  const std::string post = "zeros=post_scaled", bias = "model.decoder.layers.0.self_attn.v_proj.bias", first = "model.decoder.layers.0.encoder_attn.k_proj";
-  const Damage of_groups[] = {
+TEST_F(ImportW4Refusals, OfPackedTensorsThatDoNotFitEachOther) {
+  const std::string post = "zeros=post_scaled";
+  const Damage rows[] = {
       {"nothing", none(), post, "loaded"},
       {"no domain", none(), "group=128", "say zeros=pre_scaled (", kClaim},
       {"another domain", none(), "zeros=pre_scaled", "is no zero of the domain pre_scaled"},
-      {"another form", none(), post + ",group=channel", "group is said to be channel, but the tensors say 128", kClaim},
-      {"groups of 64", [](ForeignFile& f) {
+      {"another form", none(), post + ",group=channel",
+       "group is said to be channel, but the tensors say 128", kClaim},
+      {"groups of 64",
+       [](ForeignFile& f) {
          for (const char* name : {".s2_scales", ".s2_zeros"}) {
            auto& tensor = f.tensors.at(kLayer + name);
            tensor.bytes += tensor.bytes;
            tensor.shape = {4, 128};
          }
-       }, post, kLayer + ": groups of 64: only groups of 128 are served", kUnsupported},
+       },
+       post, kLayer + ": groups of 64: only groups of 128 are served", kUnsupported},
       {"no codes", without(".qweight"), post, kLayer + ": qweight is missing"},
       {"no scales of channels", without(".s1_scales"), post, kLayer + ": s1_scales is missing"},
       {"no zeros", without(".s2_zeros"), post, kLayer + ": s2_zeros is missing"},
-      {"two kinds of zeros", [](ForeignFile& f) {
+      {"two kinds of zeros",
+       [](ForeignFile& f) {
          f.add(kLayer + ".s1_szeros", StorageFormat::f16, {128}, std::vector<Half>(128));
-       }, post, kLayer + ": s2_scales and s2_zeros of groups, and s1_szeros of channels"},
-      {"channels before groups", reshaped(".s2_zeros", {128, 2}), post, "s2_zeros is [128, 2] instead of [2, 128]"},
-      {"codes of one row", reshaped(".qweight", {16384}), post, kLayer + ": qweight is [16384] and no matrix"},
-      {"scales of another dtype", [](ForeignFile& f) {
+       },
+       post, kLayer + ": s2_scales and s2_zeros of groups, and s1_szeros of channels"},
+      {"channels before groups", reshaped(".s2_zeros", {128, 2}), post,
+       "s2_zeros is [128, 2] instead of [2, 128]"},
+      {"codes of one row", reshaped(".qweight", {16384}), post,
+       kLayer + ": qweight is [16384] and no matrix"},
+      {"scales of another dtype",
+       [](ForeignFile& f) {
          f.add(kLayer + ".s1_scales", StorageFormat::f32, {128}, std::vector<float>(128, 1.0f));
-       }, post, kLayer + ": s1_scales is float32 instead of float16"},
-      {"channels that fill no tile", [](ForeignFile& f) {
+       },
+       post, kLayer + ": s1_scales is float32 instead of float16"},
+      {"channels that fill no tile",
+       [](ForeignFile& f) {
          f.add(kLayer + ".qweight", StorageFormat::i8, {24, 128}, std::vector<std::int8_t>(24 * 128));
          f.add(kLayer + ".s1_scales", StorageFormat::f16, {24}, std::vector<Half>(24, to_half(1)));
          f.add(kLayer + ".s2_scales", StorageFormat::i8, {2, 24}, std::vector<std::int8_t>(48, 1));
          f.add(kLayer + ".s2_zeros", StorageFormat::i8, {2, 24}, std::vector<std::int8_t>(48));
-       }, post, kLayer + ": a weight [24, 256] does not fill tiles of 32 by 32", kUnsupported},
-      {"a weight of another size", [](ForeignFile& f) {
+       },
+       post, kLayer + ": a weight [24, 256] does not fill tiles of 32 by 32", kUnsupported},
+  };
+  expect_refused(ForeignModel(kGroups, kPost), rows);
+}
+
+TEST_F(ImportW4Refusals, OfPackedLayersWithDamageOrThatTheModelDoesNotHave) {
+  const std::string post = "zeros=post_scaled", bias = "model.decoder.layers.0.self_attn.v_proj.bias",
+                    first = "model.decoder.layers.0.encoder_attn.k_proj";
+  const Damage rows[] = {
+      {"a weight of another size",
+       [](ForeignFile& f) {
          for (const char* name : {".qweight", ".s1_scales", ".s2_scales", ".s2_zeros"}) {
            f.tensors[kLayer + name] = f.tensors.at("model.decoder.layers.1.fc1" + std::string(name));
          }
-       }, post, kLayer + ".qweight is [256, 64] instead of [128, 128]"},
+       },
+       post, kLayer + ".qweight is [256, 64] instead of [128, 128]"},
       {"a group scale of 0", [](ForeignFile& f) { put<std::int8_t>(f, kLayer + ".s2_scales", 4, 0); }, post,
        kLayer + ": channel 1, group 0: rule group_scale: 0 is outside 1..127"},
-      {"a channel scale that is NaN", [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".s1_scales", 2, 0x7E00); },
-       post, kLayer + ": channel 2: rule channel_scale: nan is no positive float16"},
-      {"one part at full precision", [&](ForeignFile& f) {
-         for (const char* name : {".qweight", ".s1_scales", ".s2_scales", ".s2_zeros"}) f.tensors.erase(first + name);
+      {"a channel scale that is NaN",
+       [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".s1_scales", 2, 0x7E00); }, post,
+       kLayer + ": channel 2: rule channel_scale: nan is no positive float16"},
+      {"one part at full precision",
+       [&](ForeignFile& f) {
+         for (const char* name : {".qweight", ".s1_scales", ".s2_scales", ".s2_zeros"})
+           f.tensors.erase(first + name);
          f.add(first + ".weight", StorageFormat::f32, {128, 128}, std::vector<float>(128 * 128));
-       }, post, "model.decoder.layers.0.encoder_attn.kv_proj: only some of " + first},
-      {"a layer that the model has not", [](ForeignFile& f) {
-         f.tensors["model.lm_head.s1_scales"] = f.tensors.at(kLayer + ".s1_scales");
-       }, post, "model.lm_head: the model has no such layer to quantize"},
-      {"a bias of another size", [&](ForeignFile& f) {
-         f.add(bias, StorageFormat::f32, {64}, std::vector<float>(64));
-       }, post, bias + ": is [64] for 128 rows"},
-      {"a tensor too much", [](ForeignFile& f) { f.add("odd", StorageFormat::f32, {1}, std::vector<float>(1)); }, post,
+       },
+       post, "model.decoder.layers.0.encoder_attn.kv_proj: only some of " + first},
+      {"a layer that the model has not",
+       [](ForeignFile& f) { f.tensors["model.lm_head.s1_scales"] = f.tensors.at(kLayer + ".s1_scales"); },
+       post, "model.lm_head: the model has no such layer to quantize"},
+      {"a bias of another size",
+       [&](ForeignFile& f) { f.add(bias, StorageFormat::f32, {64}, std::vector<float>(64)); }, post,
+       bias + ": is [64] for 128 rows"},
+      {"a tensor too much",
+       [](ForeignFile& f) { f.add("odd", StorageFormat::f32, {1}, std::vector<float>(1)); }, post,
        "1 extra: odd"},
   };
-  for (const Damage& row : of_groups) {
-    SCOPED_TRACE(row.what);
-    ForeignFile file = as_qserve(groups);
-    row.damage(file);
-    const auto folder = folder_of(groups);
-    file.write_safetensors_file(folder / "model.safetensors");
-    EXPECT_THAT(message(folder, row.claims, row.code), HasSubstr(row.message));
-  }
-  const Damage of_channels[] = {
+  expect_refused(ForeignModel(kGroups, kPost), rows);
+}
+
+TEST_F(ImportW4Refusals, OfPackedChannels) {
+  const Damage rows[] = {
       {"nothing", none(), "zeros=pre_scaled", "loaded"},
       {"an order", none(), "zeros=pre_scaled,order=quads", "channels have none", kClaim},
-      {"another form", none(), "zeros=pre_scaled,group=128", "group is said to be 128, but the tensors say channel", kClaim},
+      {"another form", none(), "zeros=pre_scaled,group=128",
+       "group is said to be 128, but the tensors say channel", kClaim},
       {"no zeros", without(".s1_szeros"), "zeros=pre_scaled", "nor s1_szeros of channels"},
-      {"a zero that is no code", [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".s1_szeros", 2, 0x4000); },
-       "zeros=pre_scaled", kLayer + ": channel 2: rule channel_zero: "},
+      {"a zero that is no code",
+       [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".s1_szeros", 2, 0x4000); }, "zeros=pre_scaled",
+       kLayer + ": channel 2: rule channel_zero: "},
   };
-  for (const Damage& row : of_channels) {
-    SCOPED_TRACE(row.what);
-    ForeignFile file = as_qserve(channels);
-    row.damage(file);
-    const auto folder = folder_of(channels);
-    file.write_safetensors_file(folder / "model.safetensors");
-    EXPECT_THAT(message(folder, row.claims, row.code), HasSubstr(row.message));
-  }
+  expect_refused(ForeignModel(kChannels, kPre), rows);
 }
 
 TEST_F(ImportW4Refusals, OfFakeQuantizedWeights) {
   const ForeignModel model(kGroups, kPost);
   const Damage rows[] = {
       {"nothing", none(), "group=128,zeros=post_scaled", "loaded"},
-      {"another domain", none(), "zeros=pre_scaled", "zeros is said to be pre_scaled, but the tensors say post_scaled", kClaim},
-      {"another form", none(), "group=channel", "group is said to be channel, but the tensors say 128", kClaim},
+      {"another domain", none(), "zeros=pre_scaled",
+       "zeros is said to be pre_scaled, but the tensors say post_scaled", kClaim},
+      {"another form", none(), "group=channel", "group is said to be channel, but the tensors say 128",
+       kClaim},
       {"an order", none(), "order=quads", "only packed tensors have one", kClaim},
-      {"a weight between two codes", [](ForeignFile& f) {
+      {"a weight between two codes",
+       [](ForeignFile& f) {
          const Half scale = halves_of(f, kLayer + ".weight.scale.0")[3];
          put(f, kLayer + ".weight", 3 * 256 + 130, to_half(2.5f * to_float(scale)));
-       }, "", kLayer + ": channel 3, column 130: the value 2.5"},
-      {"a group scale that is no integer", [](ForeignFile& f) { put(f, kLayer + ".weight.scale.1", 7, 2.002f); }, "",
+       },
+       "", kLayer + ": channel 3, column 130: the value 2.5"},
+      {"a group scale that is no integer",
+       [](ForeignFile& f) { put(f, kLayer + ".weight.scale.1", 7, 2.002f); }, "",
        kLayer + ": channel 3, group 1: the group scale 2.002"},
-      {"a zero that is no integer", [](ForeignFile& f) { put(f, kLayer + ".weight.scaled_zero", 7, 2.002f); }, "",
-       kLayer + ": channel 3, group 1: the zero 2.002"},
-      {"zeros of both domains", [](ForeignFile& f) {
+      {"a zero that is no integer", [](ForeignFile& f) { put(f, kLayer + ".weight.scaled_zero", 7, 2.002f); },
+       "", kLayer + ": channel 3, group 1: the zero 2.002"},
+      {"zeros of both domains",
+       [](ForeignFile& f) {
          f.tensors[kLayer + ".weight.zero"] = f.tensors.at(kLayer + ".weight.scaled_zero");
-       }, "", kLayer + ": weight.zero and weight.scaled_zero"},
-      {"no zeros", without(".weight.scaled_zero"), "", kLayer + ": neither weight.zero nor weight.scaled_zero"},
+       },
+       "", kLayer + ": weight.zero and weight.scaled_zero"},
+      {"no zeros", without(".weight.scaled_zero"), "",
+       kLayer + ": neither weight.zero nor weight.scaled_zero"},
       {"no weight", without(".weight"), "", kLayer + ": weight is missing"},
       {"no scales of channels", without(".weight.scale.0"), "", kLayer + ": weight.scale.0 is missing"},
-      {"groups of 64", [](ForeignFile& f) {
+      {"groups of 64",
+       [](ForeignFile& f) {
          auto& tensor = f.tensors.at(kLayer + ".weight.scale.1");
          tensor.bytes += tensor.bytes;
          tensor.shape = {128, 4};
-       }, "", kLayer + ": groups of 64", kUnsupported},
-      {"scales that are too few", [](ForeignFile& f) {
+       },
+       "", kLayer + ": groups of 64", kUnsupported},
+      {"scales that are too few",
+       [](ForeignFile& f) {
          f.add(kLayer + ".weight.scale.0", StorageFormat::f32, {64}, std::vector<float>(64, 1.0f));
-       }, "", kLayer + ": weight.scale.0 is [64] instead of [128]"},
+       },
+       "", kLayer + ": weight.scale.0 is [64] instead of [128]"},
   };
   for (const Damage& row : rows) {
     SCOPED_TRACE(row.what);
@@ -186,7 +229,8 @@ TEST_F(ImportW4Refusals, OfFakeQuantizedWeights) {
 
 TEST_F(ImportW4Refusals, OfCompressedTensors) {
   const ForeignModel model(kGroups, kPre);
-  const std::string inputs = R"({"num_bits": 8, "type": "int", "strategy": "token", "symmetric": true, "dynamic": true})";
+  const std::string inputs =
+      R"({"num_bits": 8, "type": "int", "strategy": "token", "symmetric": true, "dynamic": true})";
   struct Row {
     const char* what;
     std::string from, to, message;
@@ -198,29 +242,38 @@ TEST_F(ImportW4Refusals, OfCompressedTensors) {
   const auto bad = ErrorCode::bad_checkpoint;
   const Row rows[] = {
       {"nothing", "", "", "loaded"},
-      {"float activations", inputs, R"({"num_bits": 8, "type": "float", "strategy": "token", "dynamic": true})", contract},
+      {"float activations", inputs,
+       R"({"num_bits": 8, "type": "float", "strategy": "token", "dynamic": true})", contract},
       {"no activations", inputs, "null", "(W4A16): " + contract},
       {"static activations", "\"dynamic\": true", "\"dynamic\": false", "a dynamic scale a token"},
       {"weights of 8 bits", "\"num_bits\": 4", "\"num_bits\": 8", "weights of 8 bits"},
-      {"float weights", "\"num_bits\": 4, \"type\": \"int\"", "\"num_bits\": 4, \"type\": \"float\"", "type \"float\""},
+      {"float weights", "\"num_bits\": 4, \"type\": \"int\"", "\"num_bits\": 4, \"type\": \"float\"",
+       "type \"float\""},
       {"groups of 64", "\"group_size\": 128", "\"group_size\": 64", "weights in groups of 64"},
       {"reordered groups", "\"actorder\": null", "\"actorder\": \"group\"", "actorder \"group\""},
       {"another format", "pack-quantized", "marlin-24", "the format \"marlin-24\" is not read"},
       {"no groups of the configuration", "config_groups", "groups", "has no config_groups", none(), "", bad},
-      {"codes twice", "", "", kLayer + ": weight and weight_packed", [](ForeignFile& f) {
+      {"codes twice", "", "", kLayer + ": weight and weight_packed",
+       [](ForeignFile& f) {
          f.add(kLayer + ".weight", StorageFormat::i8, {128, 256}, std::vector<std::int8_t>(128 * 256));
-       }, "", bad},
-      {"a shape of another weight", "", "", "but weight_shape says [128, 512]", [](ForeignFile& f) {
+       },
+       "", bad},
+      {"a shape of another weight", "", "", "but weight_shape says [128, 512]",
+       [](ForeignFile& f) {
          f.add(kLayer + ".weight_shape", StorageFormat::i64, {2}, std::vector<std::int64_t>{128, 512});
-       }, "", bad},
+       },
+       "", bad},
       {"a scale that is none", "", "", kLayer + ": channel 1, group 1: the scale -1 is no positive number",
        [](ForeignFile& f) { put(f, kLayer + ".weight_scale", 3, -1.0f); }, "", bad},
-      {"groups by index", "", "", kLayer + ": weight_g_idx", [](ForeignFile& f) {
+      {"groups by index", "", "", kLayer + ": weight_g_idx",
+       [](ForeignFile& f) {
          f.add(kLayer + ".weight_g_idx", StorageFormat::i32, {256}, std::vector<std::int32_t>(256));
        }},
-      {"zeros of another dtype", "", "", kLayer + ": weight_zero_point is int8 instead of int32", [](ForeignFile& f) {
+      {"zeros of another dtype", "", "", kLayer + ": weight_zero_point is int8 instead of int32",
+       [](ForeignFile& f) {
          f.add(kLayer + ".weight_zero_point", StorageFormat::i8, {16, 2}, std::vector<std::int8_t>(32));
-       }, "", bad},
+       },
+       "", bad},
       {"another domain", "", "", "zeros is said to be post_scaled", none(), "zeros=post_scaled", kClaim},
   };
   for (const Row& row : rows) {
@@ -239,10 +292,13 @@ TEST_F(ImportW4Refusals, OfModelOptWithTheReason) {
   const auto folder = folder_of(model), other = folder_of(model);
   as_qserve(model).write_safetensors_file(folder / "model.safetensors");
   as_qserve(model).write_safetensors_file(other / "model.safetensors");
-  write_text_file(folder / "hf_quant_config.json",
-                  R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "W4A8_AWQ", "group_size": 128}})").value();
-  EXPECT_THAT(message(folder, "", kUnsupported), HasSubstr("ModelOpt's W4A8_AWQ is another numerical contract: "
-                                                            "activations are float8"));
+  write_text_file(
+      folder / "hf_quant_config.json",
+      R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "W4A8_AWQ", "group_size": 128}})")
+      .value();
+  EXPECT_THAT(message(folder, "", kUnsupported),
+              HasSubstr("ModelOpt's W4A8_AWQ is another numerical contract: "
+                        "activations are float8"));
   model.add_to_config(other, R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})");
   EXPECT_THAT(message(other, "", kUnsupported), HasSubstr("ModelOpt's \"NVFP4\" is not read"));
 }
@@ -279,7 +335,8 @@ TEST_F(ImportW4Refusals, OfClaimsThatAConfigurationContradicts) {
     const auto folder = folder_of(model);
     as_qserve(model).write_safetensors_file(folder / "model.safetensors");
     model.add_to_config(folder, config);
-    EXPECT_THAT(message(folder, "group=128,zeros=post_scaled", expected == std::string("other bits than 4") ? kUnsupported : kClaim),
+    EXPECT_THAT(message(folder, "group=128,zeros=post_scaled",
+                        expected == std::string("other bits than 4") ? kUnsupported : kClaim),
                 HasSubstr(expected));
   }
 }
@@ -309,7 +366,8 @@ TEST_F(ImportW4Refusals, OfExports) {
   const auto source = temporary.path() / "source";
   models::whisper::write_hugging_face(ForeignModel(kGroups, kPost).random, source);
   const auto small = temporary.path() / "small";
-  models::whisper::write_hugging_face(models::whisper::RandomCheckpoint(models::whisper::small_config()), small);
+  models::whisper::write_hugging_face(models::whisper::RandomCheckpoint(models::whisper::small_config()),
+                                      small);
   const auto native = [&](const fs::path& from, const quant::QuantRequest& request) {
     const auto folder = temporary.path() / std::to_string(folders++);
     save_native(load_all(from, {.quantization = request}), folder).value();
@@ -318,7 +376,8 @@ TEST_F(ImportW4Refusals, OfExports) {
   const std::pair<fs::path, const char*> rows[] = {
       {source, "only an oasr folder is written as QServe's layout"},
       {native(source, {}), "the model has no 4-bit layers"},
-      {native(source, {.scheme = "int8_w8a8"}), "encoder_attn.kv_proj: QServe's layout has no layers of int8_w8a8"},
+      {native(source, {.scheme = "int8_w8a8"}),
+       "encoder_attn.kv_proj: QServe's layout has no layers of int8_w8a8"},
       {native(small, {.scheme = "w4a8_g128"}), "QServe's layout has no layers of int8_w8a8"},
   };
   for (const auto& [folder, expected] : rows) {
@@ -331,20 +390,27 @@ TEST_F(ImportW4Refusals, OfExports) {
 }
 
 TEST_F(ImportW4Refusals, OfDocumentsBesideQServesTensors) {
-  const auto source = temporary.path() / "source", native = temporary.path() / "native", out = temporary.path() / "out";
+  const auto source = temporary.path() / "source", native = temporary.path() / "native",
+             out = temporary.path() / "out";
   models::whisper::write_hugging_face(ForeignModel(kGroups, kPost).random, source);
   save_native(load_all(source, {.quantization = {.scheme = "w4a8_g128"}}), native).value();
   ASSERT_TRUE(save_qserve(load_all(native), out));
   const std::string text = read_text_file(out / kQServeDocument).value();
   const std::tuple<const char*, const char*, const char*, ErrorCode> rows[] = {
       {"\"format\"", "\"format\"", "loaded", kClaim},
-      {"\"format_version\": 1", "\"format_version\": 2", "'format_version' is missing or unknown", ErrorCode::bad_checkpoint},
-      {"\"group_size\": 128", "\"group_size\": 64", "'group_size' is missing or unknown", ErrorCode::bad_checkpoint},
-      {"\"group_size\": 128", "\"group_size\": -1", "group is said to be channel, but the tensors say 128", kClaim},
-      {"\"zero_domain\": \"post", "\"zero_domain\": \"pre", "is no zero of the domain pre_scaled", ErrorCode::bad_checkpoint},
+      {"\"format_version\": 1", "\"format_version\": 2", "'format_version' is missing or unknown",
+       ErrorCode::bad_checkpoint},
+      {"\"group_size\": 128", "\"group_size\": 64", "'group_size' is missing or unknown",
+       ErrorCode::bad_checkpoint},
+      {"\"group_size\": 128", "\"group_size\": -1", "group is said to be channel, but the tensors say 128",
+       kClaim},
+      {"\"zero_domain\": \"post", "\"zero_domain\": \"pre", "is no zero of the domain pre_scaled",
+       ErrorCode::bad_checkpoint},
       {"\"scale_order\"", "\"order\"", "'order' is missing or unknown", ErrorCode::bad_checkpoint},
-      {"encoder.layers.0.fc1", "encoder.layers.0.fc7", "quantization names other layers than there are", ErrorCode::bad_checkpoint},
-      {"\"quantization\": {", "\"quantization\": 1, \"x\": {", "'x' is missing or unknown", ErrorCode::bad_checkpoint},
+      {"encoder.layers.0.fc1", "encoder.layers.0.fc7", "quantization names other layers than there are",
+       ErrorCode::bad_checkpoint},
+      {"\"quantization\": {", "\"quantization\": 1, \"x\": {", "'x' is missing or unknown",
+       ErrorCode::bad_checkpoint},
   };
   for (const auto& [from, to, expected, code] : rows) {
     SCOPED_TRACE(to);
@@ -352,7 +418,8 @@ TEST_F(ImportW4Refusals, OfDocumentsBesideQServesTensors) {
     EXPECT_THAT(message(out, "", code), HasSubstr(expected));
   }
   write_text_file(out / kQServeDocument, text).value();
-  EXPECT_THAT(message(out, "zeros=pre_scaled", kClaim), HasSubstr("zeros is said to be something else by qserve.json"));
+  EXPECT_THAT(message(out, "zeros=pre_scaled", kClaim),
+              HasSubstr("zeros is said to be something else by qserve.json"));
 }
 
 }  // namespace

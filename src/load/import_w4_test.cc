@@ -1,4 +1,5 @@
-// 4-bit checkpoints of other toolkits become our own: the same codes, the same bits out, or a refusal that says why.
+// 4-bit checkpoints of other toolkits become our own: the same codes, the same bits out, or a refusal that
+// says why.
 #include "load/import_w4.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include "load/convert.h"
 #include "load/export_qserve.h"
 #include "load/foreign_testing.h"
+#include "testing/paths.h"
 
 namespace oasr::load {
 namespace {
@@ -81,19 +83,22 @@ struct ImportW4 : LoadFixture {
     }
     EXPECT_EQ(loaded.quantization.layers.size(), 2 * 4 + 2 * 7u);
   }
-  static W4Weight formats_of(const LoadedModel& loaded, const std::string& path, const quant::QuantizedLayer& layer) {
+  static W4Weight formats_of(const LoadedModel& loaded, const std::string& path,
+                             const quant::QuantizedLayer& layer) {
     quant::StoredSlots slots;
     for (const auto& slot : quant::storage_slots(layer)) {
       slots.emplace(slot.suffix, loaded.source.tensors.find(path + "." + std::string(slot.suffix)).value());
     }
-    return quant::read_w4(layer.scheme == "w4a8_g128" ? kGroups : kChannels, *layer.zero_domain, slots).value();
+    return quant::read_w4(layer.scheme == "w4a8_g128" ? kGroups : kChannels, *layer.zero_domain, slots)
+        .value();
   }
   static std::vector<std::string> parts_of(const std::string& path) {
     const auto dot = path.rfind('.') + 1;
     const std::string name = path.substr(dot);
     if (name != "qkv_proj" && name != "kv_proj") return {path};
     std::vector<std::string> parts;
-    for (const std::string& part : name == "qkv_proj" ? kQkv : kKv) parts.push_back(path.substr(0, dot) + part);
+    for (const std::string& part : name == "qkv_proj" ? kQkv : kKv)
+      parts.push_back(path.substr(0, dot) + part);
     return parts;
   }
 };
@@ -118,7 +123,8 @@ TEST_F(ImportW4, PackedAndFakeQuantTensorsGiveTheCodesOfEveryFormAndDomain) {
 
 // The native default of groups is post_scaled, of channels pre_scaled.
 TEST_F(ImportW4, AnImportedModelIsTheOneThatWasQuantizedHere) {
-  for (const auto& [form, domain, scheme] : {std::tuple(kGroups, kPost, "w4a8_g128"), {kChannels, kPre, "w4a8_chn"}}) {
+  for (const auto& [form, domain, scheme] :
+       {std::tuple(kGroups, kPost, "w4a8_g128"), {kChannels, kPre, "w4a8_chn"}}) {
     SCOPED_TRACE(scheme);
     const ForeignModel model(form, domain);
     const auto source = new_folder();
@@ -150,7 +156,8 @@ TEST_F(ImportW4, TheOtherOrderOfScalesIsReadByTheOptionOnly) {
   expect_codes(import(folder, "zeros=post_scaled,order=pairs"), model);
   // Taken for quads it breaks a rule here, or would be another model: nothing else tells.
   const auto wrong = try_import(folder, "zeros=post_scaled");
-  EXPECT_TRUE(!wrong || logits(*aed(*wrong)) != logits(*aed(import(qserve_folder(model), "zeros=post_scaled"))));
+  EXPECT_TRUE(!wrong ||
+              logits(*aed(*wrong)) != logits(*aed(import(qserve_folder(model), "zeros=post_scaled"))));
 }
 
 TEST_F(ImportW4, CompressedTensorsAreTheSameNumbersWhereScalesAllow) {
@@ -179,7 +186,8 @@ TEST_F(ImportW4, FreeScalesAreRequantizedByChoiceAndTheErrorIsReportedPerLayer) 
   const float third = 0x1.555556p-8f;
   std::memcpy(scales.data(), &third, sizeof third);
   const auto folder = compressed_folder(model, file);
-  EXPECT_THAT(message(folder), HasSubstr(layer + ": group scales are no float16 times an integer; requantizing costs"));
+  EXPECT_THAT(message(folder),
+              HasSubstr(layer + ": group scales are no float16 times an integer; requantizing costs"));
   const LoadedModel loaded = import(folder, "", true);
   ASSERT_EQ(loaded.report.notes.size(), 1u);
   EXPECT_THAT(loaded.report.notes[0], HasSubstr(layer + ": requantized, relative error "));
@@ -189,9 +197,10 @@ TEST_F(ImportW4, FreeScalesAreRequantizedByChoiceAndTheErrorIsReportedPerLayer) 
 TEST_F(ImportW4, WhatWasExportedComesBackBitForBit) {
   const auto source = new_folder();
   models::whisper::write_hugging_face(ForeignModel(kGroups, kPost).random, source);
-  for (const quant::QuantRequest& request : {quant::QuantRequest{.scheme = "w4a8_g128"},
-                                             {.scheme = "w4a8_chn"},
-                                             {.scheme = "w4a8_g128", .ignore = {"*.qkv_proj", "*.decoder.*.fc1"}}}) {
+  for (const quant::QuantRequest& request :
+       {quant::QuantRequest{.scheme = "w4a8_g128"},
+        {.scheme = "w4a8_chn"},
+        {.scheme = "w4a8_g128", .ignore = {"*.qkv_proj", "*.decoder.*.fc1"}}}) {
     SCOPED_TRACE(request.scheme);
     const auto native = new_folder(), exported = new_folder(), again = new_folder();
     ASSERT_TRUE(save_native(load_all(source, {.quantization = request}), native));
@@ -202,7 +211,8 @@ TEST_F(ImportW4, WhatWasExportedComesBackBitForBit) {
     const auto names = open_checkpoint(exported).value().tensors.tensors;
     EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.out_proj.qweight"));
     const bool whole = !request.ignore.empty();
-    EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.k_proj." + std::string(whole ? "weight" : "qweight")));
+    EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.k_proj." +
+                               std::string(whole ? "weight" : "qweight")));
   }
 }
 

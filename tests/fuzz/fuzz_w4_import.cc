@@ -1,6 +1,7 @@
-// Fuzzes 4-bit weights of other toolkits. The first byte says whose the tensors are ('q' QServe, 'f' fake-quantized,
-// 'c' compressed-tensors) and the second what is said of them; the rest is a safetensors file. '{' begins a document
-// beside QServe's tensors. What is accepted keeps every rule, packs, and unpacks to itself.
+// Fuzzes 4-bit weights of other toolkits. The first byte says whose the tensors are ('q' QServe, 'f'
+// fake-quantized, 'c' compressed-tensors) and the second what is said of them; the rest is a safetensors
+// file. '{' begins a document beside QServe's tensors. What is accepted keeps every rule, packs, and unpacks
+// to itself.
 #include <cstdlib>
 
 #include "checkpoint/safetensors.h"
