@@ -100,7 +100,8 @@ Status save_qserve(const LoadedModel& loaded, const std::filesystem::path& folde
     return refuse("only an oasr folder is written as QServe's layout", source.path.string(),
                   "convert with --quantization w4a8_g128 first");
   }
-  const QServeDocument document{.claims = TRY(claims_of(loaded.quantization)), .spec = loaded.quantization};
+  const W4Claims claims = TRY(claims_of(loaded.quantization));
+  const QServeDocument document{.claims = claims, .spec = loaded.quantization};
   NativeContent content = content_of(loaded);
   content.documents[kQServeDocument] = qserve_document_text(document);
   const models::Architecture* architecture = TRY(models::find_architecture(source));

@@ -114,7 +114,7 @@ class Importer {
   }
 
   std::map<std::string, quant::QuantizedLayer, std::less<>> quantized;
-  std::vector<std::string> notes;
+  std::map<std::string, std::string> requantized;  // by the foreign layer's path: at what error
 
  private:
   Status import_layer(const std::string& path, const std::vector<std::string>& parts) {
@@ -125,8 +125,8 @@ class Importer {
       ImportedW4 imported = TRY(of_layer(foreign_weight(toolkit_, found->second, claims_), part));
       layers_.erase(found);
       if (!imported.exact) {
-        notes.push_back(fmt::format("{}: requantized, relative error {:.2g}, {:.2g} in the worst row", part,
-                                    imported.error, imported.worst_error));
+        requantized[part] = fmt::format("relative error {:.2g}, {:.2g} in the worst row", imported.error,
+                                        imported.worst_error);
       }
       rows.push_back(imported.weight.n);
       weights.push_back(std::move(imported.weight));
@@ -138,34 +138,36 @@ class Importer {
       }
     }
     const W4Weight weight = stacked(std::move(weights));
-    const auto tensors =
-        std::make_shared<const quant::QuantizedTensors>(TRY(of_layer(quant::stored_w4(weight, {}), path)));
-    for (const auto& [suffix, tensor] : tensors->view()) state_.tensors[path + "." + suffix] = tensor;
+    auto stored = TRY(of_layer(quant::stored_w4(weight, {}), path));
+    const auto tensors = std::make_shared<const quant::QuantizedTensors>(std::move(stored));
     state_.owners.push_back(tensors);
+    for (const auto& [suffix, tensor] : tensors->view()) TRY(put(path + "." + suffix, tensor));
     const char* scheme = weight.form == W4Form::per_group ? "w4a8_g128" : "w4a8_chn";
     quantized[path] = {.scheme = scheme, .smoothed = false, .zero_domain = weight.domain};
     return parts.size() > 1 ? stack_biases(path, parts, rows) : Status();
   }
 
-  // float32 tensors of the state dict.
-  void add(const std::string& name, const Shape& shape, std::vector<float> values) {
-    auto kept = std::make_shared<const std::vector<float>>(std::move(values));
-    state_.tensors[name] = {.format = StorageFormat::f32,
-                            .shape = shape,
-                            .bytes = std::as_bytes(std::span(*kept)),
-                            .row_scale = {}};
-    state_.owners.push_back(std::move(kept));
+  // A tensor of our own name, which the checkpoint may not have beside the parts.
+  Status put(const std::string& name, const StoredTensor& tensor) {
+    if (state_.tensors.emplace(name, tensor).second) return {};
+    return bad("is there beside what it is made of", name);
   }
 
-  // Takes a tensor out of the state dict.
-  Result<std::vector<float>> take_floats(const std::string& name, Shape& shape) {
+  template <class T>
+  Status put(const std::string& name, StorageFormat format, const Shape& shape, std::vector<T> values) {
+    auto kept = std::make_shared<const std::vector<T>>(std::move(values));
+    const auto bytes = std::as_bytes(std::span(*kept));
+    state_.owners.push_back(std::move(kept));
+    return put(name, {.format = format, .shape = shape, .bytes = bytes, .row_scale = {}});
+  }
+
+  // Takes a tensor out of the state dict; its bytes stay.
+  Result<StoredTensor> take(const std::string& name) {
     const auto found = state_.tensors.find(name);
     if (found == state_.tensors.end()) return bad("is missing", name);
-    shape = found->second.shape;
-    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-    TRY(of_layer(decode_to_float(found->second, values), name));
+    const StoredTensor tensor = found->second;
     state_.tensors.erase(found);
-    return values;
+    return tensor;
   }
 
   // Parts without a bias (Whisper's keys) get zeros; if none has one, there is none.
@@ -175,39 +177,39 @@ class Importer {
     bool any = false;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string name = parts[i] + ".bias";
-      Shape shape = {rows[i]};
       std::vector<float> values(static_cast<std::size_t>(rows[i]), 0.0f);
       if (state_.tensors.contains(name)) {
-        values = TRY(take_floats(name, shape));
+        const StoredTensor tensor = TRY(take(name));
+        if (tensor.shape != Shape{rows[i]}) {
+          return bad(fmt::format("is {} for {} rows", tensor.shape.to_string(), rows[i]), name);
+        }
+        TRY(of_layer(decode_to_float(tensor, values), name));
         any = true;
-      }
-      if (shape != Shape{rows[i]}) {
-        return bad(fmt::format("is {} for {} rows", shape.to_string(), rows[i]), name);
       }
       bias.insert(bias.end(), values.begin(), values.end());
     }
-    const auto size = std::ssize(bias);
-    if (any) add(path + ".bias", {size}, std::move(bias));
-    return {};
+    if (!any) return {};
+    const Shape shape = {std::ssize(bias)};
+    return put(path + ".bias", StorageFormat::f32, shape, std::move(bias));
   }
 
-  // Under the names of our own layers, also of those that nobody quantized.
+  // Under the names of our own layers, also of those that nobody quantized; in the dtype that they have.
   Status stack_full_precision(const std::string& path, const std::vector<std::string>& parts) {
-    std::vector<float> weight;
+    const StoredTensor first = TRY(state_.find(parts[0] + ".weight"));
+    std::vector<std::byte> bytes;
     std::vector<std::int64_t> rows;
-    std::int64_t all_rows = 0, columns = 0;
+    std::int64_t all_rows = 0;
     for (const std::string& part : parts) {
-      Shape shape;
-      const auto values = TRY(take_floats(part + ".weight", shape));
-      if (shape.rank() != 2 || (columns != 0 && shape[1] != columns)) {
-        return bad(fmt::format("is {} and does not fit {}", shape.to_string(), parts[0]), part + ".weight");
+      const std::string name = part + ".weight";
+      const StoredTensor tensor = TRY(take(name));
+      if (tensor.shape.rank() != 2 || tensor.format != first.format || tensor.shape[1] != first.shape[1]) {
+        return bad(fmt::format("is {} and does not fit {}", tensor.shape.to_string(), parts[0]), name);
       }
-      columns = shape[1];
-      rows.push_back(shape[0]);
-      all_rows += shape[0];
-      weight.insert(weight.end(), values.begin(), values.end());
+      rows.push_back(tensor.shape[0]);
+      all_rows += tensor.shape[0];
+      bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
     }
-    add(path + ".weight", {all_rows, columns}, std::move(weight));
+    TRY(put(path + ".weight", first.format, {all_rows, first.shape[1]}, std::move(bytes)));
     return stack_biases(path, parts, rows);
   }
 
@@ -227,10 +229,7 @@ quant::QuantizationSpec spec_of(const Importer& importer, ForeignW4 toolkit, con
   spec.producer = {
       .tool = "oasr", .version = version(), .recipe = "import_" + source, .skipped = {}, .options = {}};
   if (const std::string said = w4_claims_text(claims); !said.empty()) spec.producer.options["w4"] = said;
-  for (std::size_t i = 0; i < importer.notes.size(); ++i) {
-    const std::string& note = importer.notes[i];
-    spec.producer.options["requantized." + note.substr(0, note.find(':'))] = note.substr(note.find(':') + 2);
-  }
+  for (const auto& [path, error] : importer.requantized) spec.producer.options["requantized." + path] = error;
   return spec;
 }
 
@@ -306,7 +305,10 @@ Result<ImportedCheckpoint> import_w4(Checkpoint checkpoint, const W4Claims& give
   checkpoint.architecture = architecture->name;
   checkpoint.source_container = checkpoint.container;
   checkpoint.container = "native";
-  return ImportedCheckpoint{.checkpoint = std::move(checkpoint), .notes = std::move(importer.notes)};
+  ImportedCheckpoint imported{.checkpoint = std::move(checkpoint), .notes = {}};
+  for (const auto& [path, error] : importer.requantized)
+    imported.notes.push_back(path + ": requantized, " + error);
+  return imported;
 }
 
 Result<LoadedModel> load_for_conversion(const std::filesystem::path& path, const LoadOptions& options,

@@ -152,6 +152,12 @@ TEST_F(ImportW4Refusals, OfPackedLayersWithDamageOrThatTheModelDoesNotHave) {
       {"a bias of another size",
        [&](ForeignFile& f) { f.add(bias, StorageFormat::f32, {64}, std::vector<float>(64)); }, post,
        bias + ": is [64] for 128 rows"},
+      {"a stacked tensor beside its parts",
+       [&](ForeignFile& f) {
+         f.add("model.decoder.layers.0.self_attn.qkv_proj.bias", StorageFormat::f32, {384},
+               std::vector<float>(384));
+       },
+       post, "model.decoder.layers.0.self_attn.qkv_proj.bias: is there beside what it is made of"},
       {"a tensor too much",
        [](ForeignFile& f) { f.add("odd", StorageFormat::f32, {1}, std::vector<float>(1)); }, post,
        "1 extra: odd"},
@@ -360,6 +366,18 @@ TEST_F(ImportW4Refusals, OfFilesThatEndEarly) {
       EXPECT_THAT(loaded.error().message(), HasSubstr((folder / name).string()));
     }
   }
+}
+
+TEST_F(ImportW4Refusals, OfATensorInTwoFiles) {
+  const ForeignModel model(kGroups, kPost);
+  FakeQuantFiles files = as_fake_quant(model);
+  files.scales.tensors[kLayer + ".bias"] = files.model.tensors.at(kLayer + ".bias");
+  const auto folder = folder_of(model);
+  files.model.write_torch_file(folder / "model.pt");
+  files.scales.write_torch_file(folder / "scale.pt");
+  EXPECT_THAT(message(folder, "", ErrorCode::bad_checkpoint),
+              HasSubstr((folder / "scale.pt").string() + ": has the tensor '" + kLayer +
+                        ".bias' of another file again"));
 }
 
 TEST_F(ImportW4Refusals, OfExports) {
