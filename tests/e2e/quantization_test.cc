@@ -126,6 +126,25 @@ TEST_F(Quantization, OptionsHaveTwoSpellings) {
   }
 }
 
+TEST_F(Quantization, FourBitsGoOutAsQServesTensorsAndComeBack) {
+  ASSERT_EQ(run({"convert", source_, at("v2"), "--quantization", "w4a8_chn"}).status, 0);
+  const auto exported = run({"convert", "--to", "qserve", at("v2"), at("qserve")});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(fs::exists(at("qserve/qserve.json")));
+  const auto imported = run({"convert", at("qserve"), at("again"), "--w4", "group=channel,zeros=pre_scaled"});
+  ASSERT_EQ(imported.status, 0) << imported.err;
+  EXPECT_TRUE(files_of(at("v2")) == files_of(at("again")));
+  for (const auto& [option, value, expected] :
+       {std::tuple("--w4", "zeros=odd", "--w4: zeros can not be 'odd'"),
+        {"--w4", "group=128", "group is said to be something else by qserve.json"},
+        {"--to", "gguf", "--to: 'gguf' is no layout that is written"}}) {
+    const auto refused = run({"convert", at("qserve"), at("no"), option, value});
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_NE(refused.err.find(expected), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(at("no")));
+  }
+}
+
 struct Refusal {
   int status;
   Words words;
