@@ -231,15 +231,18 @@ inline std::vector<std::int32_t> words_of(const std::vector<std::int8_t>& q, std
 inline ForeignFile as_compressed(const ForeignModel& model, bool packed) {
   ForeignFile file = model.full_precision();
   for (const auto& [path, weight] : model.weights) {
-    const std::int64_t n = weight.n, k = weight.k, groups = weight.groups();
-    std::vector<std::int8_t> q, zeros(weight.group_scale.size()), by_group(zeros.size());
+    const bool grouped = weight.form == W4Form::per_group;
+    const std::int64_t n = weight.n, k = weight.k, groups = grouped ? weight.groups() : 1;
+    std::vector<std::int8_t> q, zeros(static_cast<std::size_t>(n * groups)), by_group(zeros.size());
     for (const std::uint8_t code : weight.codes) q.push_back(static_cast<std::int8_t>(code - 8));
     std::vector<float> scales;
     for (std::size_t i = 0; i < zeros.size(); ++i) {
       const auto channel = static_cast<std::int64_t>(i) / groups,
                  group = static_cast<std::int64_t>(i) % groups;
-      scales.push_back(weight.channel_scale[static_cast<std::size_t>(channel)] * weight.group_scale[i]);
-      zeros[i] = static_cast<std::int8_t>(weight.scaled_zero[i] / weight.group_scale[i] - 8);
+      const int scale = grouped ? weight.group_scale[i] : 1;
+      const int zero = grouped ? weight.scaled_zero[i] / scale : formats::zero_code(weight, channel);
+      scales.push_back(weight.channel_scale[static_cast<std::size_t>(channel)] * static_cast<float>(scale));
+      zeros[i] = static_cast<std::int8_t>(zero - 8);
       by_group[static_cast<std::size_t>(group * n + channel)] = zeros[i];
     }
     file.add(path + ".weight_scale", StorageFormat::f32, {n, groups}, scales);

@@ -161,19 +161,24 @@ TEST_F(ImportW4, TheOtherOrderOfScalesIsReadByTheOptionOnly) {
 }
 
 TEST_F(ImportW4, CompressedTensorsAreTheSameNumbersWhereScalesAllow) {
-  const ForeignModel model(kGroups, kPre);
-  for (const bool packed : {true, false}) {
-    SCOPED_TRACE(packed);
-    const LoadedModel loaded = import(compressed_folder(model, as_compressed(model, packed)));
-    EXPECT_TRUE(loaded.report.notes.empty());
-    EXPECT_EQ(loaded.quantization.layers.size(), 2 * 4 + 2 * 7u);
-    for (const auto& [path, layer] : loaded.quantization.layers) {
-      std::vector<float> values;
-      for (const std::string& part : parts_of(path)) {
-        const auto decoded = formats::decoded(model.weights.at(part));
-        values.insert(values.end(), decoded.begin(), decoded.end());
+  const std::string channels = replaced(kCompressedConfig, "\"strategy\": \"group\", \"group_size\": 128",
+                                        "\"strategy\": \"channel\", \"group_size\": null");
+  for (const auto& [form, config] :
+       {std::pair(kGroups, std::string(kCompressedConfig)), {kChannels, channels}}) {
+    const ForeignModel model(form, kPre);
+    for (const bool packed : {true, false}) {
+      SCOPED_TRACE(std::string(enum_name(formats::w4_form_names(), form)) + (packed ? " packed" : " int8"));
+      const LoadedModel loaded = import(compressed_folder(model, as_compressed(model, packed), config));
+      EXPECT_TRUE(loaded.report.notes.empty());
+      EXPECT_EQ(loaded.quantization.layers.size(), 2 * 4 + 2 * 7u);
+      for (const auto& [path, layer] : loaded.quantization.layers) {
+        std::vector<float> values;
+        for (const std::string& part : parts_of(path)) {
+          const auto decoded = formats::decoded(model.weights.at(part));
+          values.insert(values.end(), decoded.begin(), decoded.end());
+        }
+        EXPECT_TRUE(formats::decoded(formats_of(loaded, path, layer)) == values) << path;
       }
-      EXPECT_TRUE(formats::decoded(formats_of(loaded, path, layer)) == values) << path;
     }
   }
 }
