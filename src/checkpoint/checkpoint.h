@@ -20,7 +20,8 @@ struct Checkpoint {
   std::vector<std::filesystem::path> files;  // every file that was read
   StateDict tensors;                         // names as the container spells them
   // Texts of configuration by name, all JSON objects: "config.json", "generation_config.json",
-  // "preprocessor_config.json" as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
+  // "preprocessor_config.json", and what says how weights were quantized ("hf_quant_config.json",
+  // "qserve.json"), as they lie in a folder. For OpenAI, CTranslate2 and ggml "dims":
   // OpenAI's ten dimensions (n_mels, n_vocab, n_audio_{ctx,state,head,layer}, n_text_{…}). For
   // CTranslate2 also "scalars" ("encoder/num_heads": 8; not among the tensors), for ggml "hparams"
   // (dims and ftype). For WeNet "train.yaml", as JSON, and "global_cmvn": {"text": the file's}. A native checkpoint has those of its source and, if it is quantized,
