@@ -39,7 +39,9 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 }
 
 // An error of an option under its name on the command line; places in files stay as they are.
-Error named_option(Error error) {
+Error named_option(Error error, const QuantizeArguments& arguments) {
+  if (error.where == arguments.source || error.where == arguments.destination) return error;
+
   constexpr std::array kOthers = {std::pair("normalizer", "gate-normalizer"),
                                   std::pair("decode", "gate-decode"),
                                   std::pair("max_wer_increase", "max-wer-increase")};
@@ -92,7 +94,7 @@ int run_quantize(QuantizeArguments& arguments) {
   if (arguments.list) return print(quantize_recipes()) ? kOk : kError;
   const auto outcome = quantize(arguments, terminal);
   if (!outcome) {
-    terminal.error(named_option(outcome.error()));
+    terminal.error(named_option(outcome.error(), arguments));
     return exit_code_of(outcome.error());
   }
   terminal.note(outcome->summary);

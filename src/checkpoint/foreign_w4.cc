@@ -140,7 +140,17 @@ Result<ForeignW4> foreign_w4(const Checkpoint& checkpoint) {
   const Json config = member(TRY(document("config.json")), "quantization_config");
   const Json method = member(config, "quant_method");
   if (method == Json("modelopt")) TRY(refuse_modelopt(member(config, "quant_algo"), "config.json"));
+  const bool known = method == Json("qoq") || method == Json("compressed-tensors");
+  if (!config.is_null() && !known) {
+    return refuse("quantization by " + (method.is_null() ? config : method).dump() + " is not read",
+                  "config.json");
+  }
   if (any_ends_with(checkpoint.tensors, kQServe[0])) return ForeignW4::qserve;
+  if (method == Json("qoq")) {
+    return unexpected(ErrorCode::bad_checkpoint,
+                      "quantization by \"qoq\" is claimed, and no tensor is quantized so", "config.json",
+                      "take quantization_config out if the weights are at full precision");
+  }
   if (any_ends_with(checkpoint.tensors, kFakeQuant[0])) return ForeignW4::fake_quant;
   if (method != Json("compressed-tensors")) return ForeignW4::none;
   TRY(check_compressed(config, "config.json"));

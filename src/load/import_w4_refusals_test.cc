@@ -347,6 +347,26 @@ TEST_F(ImportW4Refusals, OfClaimsThatAConfigurationContradicts) {
   }
 }
 
+TEST_F(ImportW4Refusals, OfQuantizationThatIsNotThereOrNotKnown) {
+  const ForeignModel model(kGroups, kPost);
+  struct Row {
+    const char* config;
+    ErrorCode code;
+    const char* expected;
+  };
+  const Row rows[] = {
+      {R"({"quant_method": "qoq", "wbits": 4})", ErrorCode::bad_checkpoint, "no tensor is quantized so"},
+      {R"({"quant_method": "awq", "bits": 4})", kUnsupported, R"(quantization by "awq" is not read)"},
+      {R"("int4")", kUnsupported, R"(quantization by "int4" is not read)"},
+  };
+  for (const Row& row : rows) {
+    const auto folder = folder_of(model);
+    models::whisper::write_hugging_face(model.random, folder);
+    model.add_to_config(folder, row.config);
+    EXPECT_THAT(message(folder, "", row.code), HasSubstr(row.expected));
+  }
+}
+
 TEST_F(ImportW4Refusals, OfFilesThatEndEarly) {
   const ForeignModel model(kGroups, kPost);
   const FakeQuantFiles files = as_fake_quant(model);

@@ -50,11 +50,11 @@ constexpr std::array kAlgorithms = {
               .what = "8 bits for layers that lose more than a limit in 4 bits",
               .options = kLimit},
     Algorithm{.name = "clip_search",
-              .what = "clips weight rows where that lowers the error on calibrated inputs"},
+              .what = "clips int8 weight rows where that lowers the error on calibrated inputs"},
     Algorithm{.name = "bias_correction",
               .what = "takes the mean error of the rounded weights out of the bias"},
     Algorithm{.name = "rtn",
-              .what = "rounds weights to the nearest code, a scale an output channel",
+              .what = "rounds weights to the nearest code of the scheme",
               .calibrates = false},
 };
 
@@ -168,8 +168,9 @@ std::span<const Algorithm> algorithms() { return kAlgorithms; }
 std::span<const RecipeRow> recipe_rows() { return kRecipes; }
 
 std::string values_text(const AlgorithmOption& option) {
-  auto text = fmt::format("{}", fmt::join(option.words, ", "));
-  return option.fraction ? "0 to 1, or " + text : text;
+  const auto text = fmt::format("{}", fmt::join(option.words, ", "));
+  if (!option.fraction) return text;
+  return text.empty() ? "0 to 1" : "0 to 1, or " + text;
 }
 
 Step default_step(const Algorithm& algorithm) {

@@ -255,6 +255,15 @@ TEST(RecipeFile, OfASchemeThatIsNotServedIsRefused) {
   EXPECT_EQ(error.where, "mine.yaml: scheme");
 }
 
+TEST(RecipeOptions, ANumberWithoutWordsSaysSo) {
+  auto mixed = recipe("w4a8_g128_rtn");
+  const auto refused = apply_option(mixed, "mixed.limit=nan");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().remedy, ::testing::EndsWith("0 to 1"));
+  ASSERT_TRUE(apply_option(mixed, "mixed.limit=0.5"));
+  EXPECT_EQ(number_of(mixed.steps.front(), "limit"), 0.5);
+}
+
 TEST(RecipeFile, CanNotRunAlgorithmsThatDoNothingInItsScheme) {
   const auto mixed = error_of(file("[mixed, rtn]"));
   EXPECT_EQ(mixed.where, "mine.yaml: algorithms");

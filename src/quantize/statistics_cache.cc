@@ -63,8 +63,10 @@ Result<Calibrated> calibrate_cached(const std::filesystem::path& file, const std
   }
   auto calibrated = TRY(measure());
   if (!kept) {
-    say(fmt::format("{} is no file of statistics ({}): it stays as it is, and the statistics are not kept",
-                    file.string(), kept.error().what));
+    say(fmt::format(
+        "{} is no file of statistics ({}): it stays as it is, and the statistics are not kept; delete it, or "
+        "name another with --statistics",
+        file.string(), kept.error().what));
     return calibrated;
   }
   const OrderedJson about = {{kSeconds, calibrated.seconds}, {kNotes, calibrated.notes}};
