@@ -387,11 +387,17 @@ Result<bool> Run::settle(GateReport verdict) {
 
 // Layers of both precisions, as a budget wants it; judged, if recordings are given.
 Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
+  if (budget.ms && !returns_to().empty()) {
+    return unexpected(
+        ErrorCode::unsupported,
+        "milliseconds are measured against full precision, and layers return to " + std::string(returns_to()),
+        "budget", "limit bytes or word error");
+  }
   TRY(stage());
   const auto ranked = TRY(ranking());
   if (budget.ms) TRY(time_layers());
-  ModelCost full{.bytes = bench_.loaded().report.weight_bytes,
-                 .ms = times_before_ ? times_before_->total : 0};
+  // With all layers of the ranking returned.
+  ModelCost full{.bytes = served_->weight_bytes, .ms = times_before_ ? times_before_->total : 0};
   std::vector<BudgetItem> items;
   for (const quant::LayerFacts& facts : bench_.facts()) {
     const auto row = std::ranges::find(ranked, facts.path, &RankedLayer::path);
@@ -400,22 +406,36 @@ Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
     item.path = facts.path;
     item.effect = effects_.at(facts.path);
     item.bytes_saved = row->bytes;
+    full.bytes += row->bytes;
     if (budget.ms) item.ms_saved = times_before_->layers[facts.path] - times_after_->layers[facts.path];
     items.push_back(std::move(item));
   }
-  BudgetChoice choice = TRY(choose_layers(items, full, budget, evaluate));
-  if (choice.quantized.empty()) {
-    return unexpected(ErrorCode::invalid_argument, "nothing needs to be quantized to meet " + options_.budget,
-                      "budget", "the full-precision model meets it: use that");
-  }
-  report_.gate = std::move(choice.gate);
+  const BudgetChoice choice = TRY(fit(items, full, budget, evaluate));
+  report_.gate = choice.gate;
   if (evaluate && !report_.gate) report_.gate = TRY(evaluate(choice.full_precision));
-  TRY(plan(choice.full_precision));
-  TRY(stage());
   report_.notes.push_back(fmt::format("{} layers are quantized and {} are not, to meet the budget {}",
                                       choice.quantized.size(), choice.full_precision.size(),
                                       options_.budget));
   return !report_.gate || report_.gate->passed;
+}
+
+// Chooses, and makes what is chosen. A layer that stays can take more bytes than it had, with the scales of
+// its neighbours folded in: then less is asked for.
+Result<BudgetChoice> Run::fit(const std::vector<BudgetItem>& items, const ModelCost& full,
+                              const Budget& budget, const Evaluate& evaluate) {
+  Budget wanted = budget;
+  while (true) {
+    BudgetChoice choice = TRY(choose_layers(items, full, wanted, evaluate));
+    if (choice.quantized.empty()) {
+      return unexpected(ErrorCode::invalid_argument,
+                        "nothing needs to be quantized to meet " + options_.budget, "budget",
+                        "the full-precision model meets it: use that");
+    }
+    TRY(plan(choice.full_precision));
+    TRY(stage());
+    if (!budget.bytes || served_->weight_bytes <= *budget.bytes) return choice;
+    *wanted.bytes -= served_->weight_bytes - *budget.bytes;
+  }
 }
 
 Status Run::write() {

@@ -52,6 +52,8 @@ class Run {
   Result<std::int64_t> returned_bytes(const calib::LayerPlan& layer) const;
   Result<bool> settle(GateReport verdict);
   Result<bool> mix(const Budget& budget, const Evaluate& evaluate);
+  Result<BudgetChoice> fit(const std::vector<BudgetItem>& items, const ModelCost& full, const Budget& budget,
+                           const Evaluate& evaluate);
   Evaluate evaluator(const GateOptions& gate, const std::vector<GateSide>& full);
   Status time_layers();
   GateOptions gate_options() const;
