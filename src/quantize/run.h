@@ -49,6 +49,7 @@ class Run {
   Status measure_convolutions(const calib::Probe& ask);
   Result<std::vector<RankedLayer>> ranking();  // by effect, worst first
   std::string_view returns_to() const;
+  static std::string precision_text(std::string_view scheme);
   Result<std::int64_t> returned_bytes(const calib::LayerPlan& layer) const;
   Result<bool> settle(GateReport verdict);
   Result<bool> mix(const Budget& budget, const Evaluate& evaluate);
