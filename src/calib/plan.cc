@@ -145,8 +145,7 @@ Result<bool> Planner::static_input_is_good(const std::string& path, const Plan& 
     return std::ranges::find(g.consumers, path) != g.consumers.end();
   });
   if (!options_.smooth || group == layout_.groups.end()) {
-    const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
-    const Loss error = TRY(error_of({path}, none, plan, true));
+    const Loss error = TRY(error_of({path}, {}, plan, true));
     return error.token <= kStaticError;
   }
   const GroupPlan* fixed = TRY(plan_group(*group, quantized_consumers(*group, plan), plan, true));
@@ -340,8 +339,7 @@ Status Planner::relieve(Plan& plan) const {
     const auto scheme = TRY(quant::find_scheme(layer.scheme));
     if (scheme->fallback.empty() || layers_.find_linear(path) == nullptr || !reached(path)) continue;
     if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
-    const std::vector<int> none(static_cast<std::size_t>(statistics_.find(path)->second.channels()), 0);
-    const Loss loss = TRY(error_of({path}, layer.exponents.empty() ? none : layer.exponents, plan, false));
+    const Loss loss = TRY(error_of({path}, layer.exponents, plan, false));
     if (loss.token <= *options_.greatest_loss) continue;
     layer.reason = fmt::format("{} would cost the mean token {:.2g} % of its output: {} instead",
                                layer.scheme, 100 * loss.token, scheme->fallback);

@@ -39,7 +39,9 @@ Evaluate Run::evaluator(const GateOptions& gate, const std::vector<GateSide>& fu
                                           : fmt::format("quantized, {} layers {}", returned.size(),
                                                         precision_text(returns_to()));
     const auto sides = TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
-    return quantize::judge(gate, full, sides);
+    auto report = TRY(quantize::judge(gate, full, sides));
+    if (!returns_to().empty()) report.returned_to = returns_to();
+    return report;
   };
 }
 
@@ -119,7 +121,6 @@ Result<bool> Run::judge() {
   const Evaluate evaluate = evaluator(gate, full);
   if (budget) return mix(*budget, evaluate);
   GateReport verdict = TRY(evaluate({}));
-  if (!returns_to().empty()) verdict.returned_to = returns_to();
   if (!verdict.passed) {
     say(verdict.verdict + " Layers go back to " + verdict.returned_to +
         ", those with the greatest effect on the output first.");
