@@ -125,6 +125,12 @@ void add_calibration_options(CLI::App& command, QuantizeArguments& a) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000))
       ->group(group);
+  command
+      .add_option("--calib-dtype", o.calib_dtype,
+                  "Storage of the copy that is calibrated, for less memory: float32, float16, bfloat16")
+      ->type_name("DTYPE")
+      ->capture_default_str()
+      ->group(group);
   command.add_option("-l,--language", o.language, "Of the recordings, for models that ask")
       ->capture_default_str()
       ->group(group);

@@ -22,6 +22,7 @@ struct QuantizeOptions {
   std::string calib_manifest;    // JSON Lines with "audio"; empty: the recipe needs none
   std::string audio_root;        // what its paths are relative to; empty: the manifest's folder
   int calib_utterances = 128;
+  std::string calib_dtype = "float32";  // storage of the copy that is calibrated: float32, float16, bfloat16
   std::string language = "auto"; // of the calibration audio, for models that ask
   std::string statistics;        // where its result is kept; empty: `destination`.calibration
   std::uint64_t seed = 0;        // of the choice of rows that errors are measured on

@@ -145,7 +145,7 @@ Result<bool> Planner::static_input_is_good(const std::string& path, const Plan& 
     return std::ranges::find(g.consumers, path) != g.consumers.end();
   });
   if (!options_.smooth || group == layout_.groups.end()) {
-    const Loss error = TRY(error_of({path}, {}, plan, true));
+    const Loss error = TRY(error_of({path}, exact_outputs({path}), {}, plan, true));
     return error.token <= kStaticError;
   }
   const GroupPlan* fixed = TRY(plan_group(*group, quantized_consumers(*group, plan), plan, true));
@@ -223,13 +223,14 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
   GroupPlan best;
   best.group = group;
   best.smoothing.exponents.assign(input.input.size(), 0);
-  const Loss plain = TRY(error_of(consumers, best.smoothing.exponents, plan, fixed));
+  const auto exact = exact_outputs(consumers);
+  const Loss plain = TRY(error_of(consumers, exact, best.smoothing.exponents, plan, fixed));
   best.error_before = best.error_after = plain.all;
   best.token_error = plain.token;
   for (const double alpha : alphas) {
     Smoothing smoothing = smooth(input, alpha);
     if (smoothing.identity()) continue;
-    const Loss error = TRY(error_of(consumers, smoothing.exponents, plan, fixed));
+    const Loss error = TRY(error_of(consumers, exact, smoothing.exponents, plan, fixed));
     if (error.all >= best.error_after) continue;
     best.smoothing = std::move(smoothing);
     best.error_after = error.all;
@@ -238,15 +239,31 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
   return best;
 }
 
+kernels::Activation Planner::activation_of(const std::string& path) const {
+  const layers::Linear* linear = layers_.find_linear(path);
+  CHECK(linear != nullptr, "groups are of products");
+  return linear->spec().activation;
+}
+
+std::vector<std::vector<float>> Planner::exact_outputs(const std::vector<std::string>& products) const {
+  std::vector<std::vector<float>> outputs;
+  for (const std::string& path : products) {
+    const auto exact = weights_.exact(path, weights_.bias(path), activation_of(path));
+    outputs.push_back(outputs_of(*exact, statistics_.find(path)->second.sample(), context_));
+  }
+  return outputs;
+}
+
 // Of the products' outputs on sampled rows, with the smoothing applied as the input is quantized: the bits of
 // a fold, since powers of two round nothing.
 Result<Planner::Loss> Planner::error_of(const std::vector<std::string>& consumers,
+                                        const std::vector<std::vector<float>>& exact_outputs,
                                         const std::vector<int>& exponents, const Plan& plan,
                                         bool fixed) const {
   double error = 0, power = 0, ratios = 0, tokens = 0;
-  for (const std::string& path : consumers) {
-    const layers::Linear* linear = layers_.find_linear(path);
-    CHECK(linear != nullptr, "groups are of products");
+  for (std::size_t consumer = 0; consumer < consumers.size(); ++consumer) {
+    const std::string& path = consumers[consumer];
+    const std::vector<float>& exact = exact_outputs[consumer];
     const InputStatistics& statistics = statistics_.find(path)->second;
     LayerPlan layer = plan.layers.at(path);
     layer.exponents = exponents;
@@ -256,9 +273,9 @@ Result<Planner::Loss> Planner::error_of(const std::vector<std::string>& consumer
       layer.scheme = with_scale->name;
       layer.input_scale = scale_of(static_amax(path, exponents, *options_.static_inputs));
     }
-    const auto method = TRY(trial(layer, weights_.bias(path), linear->spec().activation));
+    const auto method = TRY(trial(layer, weights_.bias(path), activation_of(path)));
     const ConstMatrix x = statistics.sample();
-    const auto exact = outputs_of(linear->method(), x, context_), rounded = outputs_of(*method, x, context_);
+    const auto rounded = outputs_of(*method, x, context_);
     const std::size_t width = exact.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, x.rows));
     for (std::size_t row = 0; row < exact.size(); row += width) {
       double row_error = 0, row_power = 0;
@@ -339,7 +356,7 @@ Status Planner::relieve(Plan& plan) const {
     const auto scheme = TRY(quant::find_scheme(layer.scheme));
     if (scheme->fallback.empty() || layers_.find_linear(path) == nullptr || !reached(path)) continue;
     if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
-    const Loss loss = TRY(error_of({path}, layer.exponents, plan, false));
+    const Loss loss = TRY(error_of({path}, exact_outputs({path}), layer.exponents, plan, false));
     if (loss.token <= *options_.greatest_loss) continue;
     layer.reason = fmt::format("{} would cost the mean token {:.2g} % of its output: {} instead",
                                layer.scheme, 100 * loss.token, scheme->fallback);
@@ -390,13 +407,9 @@ Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const
     return std::vector<float>();
   }
   const auto rounded = TRY(trial(layer, {}, kernels::Activation::none));
-  const Scaling none;
-  const quant::WeightSource weight = weights_.source(path, none);
-  const auto packed = std::make_shared<const kernels::PackedWeight>(
-      kernels::PackedWeight::pack(weight.shape[0], weight.shape[1], DType::f32, weight.rows));
-  const quant::FloatLinear exact(packed, {}, kernels::Activation::none);
+  const auto exact = weights_.exact(path, {}, kernels::Activation::none);
   const ConstMatrix x = found->second.sample();
-  const auto y = outputs_of(exact, x, context_), q = outputs_of(*rounded, x, context_);
+  const auto y = outputs_of(*exact, x, context_), q = outputs_of(*rounded, x, context_);
   for (std::size_t n = 0; n < bias.size(); ++n) {
     double sum = 0;
     for (std::size_t row = 0; row < static_cast<std::size_t>(x.rows); ++row) {

@@ -73,7 +73,7 @@ std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, 
 // Makes plans for one model from one calibration; keeps what plans with other layers share.
 class Planner {
  public:
-  // All must outlive the planner. `weights` are of `layers`, which is at full precision.
+  // All must outlive the planner. `weights` are those of the checkpoint; `layers` may keep fewer bits of them.
   Planner(const layers::LayerList& layers, const Weights& weights, const quant::QuantLayout& layout,
           const Statistics& statistics, const PlanOptions& options, ExecContext context);
 
@@ -115,8 +115,12 @@ class Planner {
   struct Loss {
     double all = 0, token = 0;  // GroupPlan::error_after, token_error
   };
-  Result<Loss> error_of(const std::vector<std::string>& consumers, const std::vector<int>& exponents,
-                        const Plan& plan, bool fixed) const;
+  Result<Loss> error_of(const std::vector<std::string>& consumers,
+                        const std::vector<std::vector<float>>& exact_outputs,
+                        const std::vector<int>& exponents, const Plan& plan, bool fixed) const;
+  // [M, N] of each product on its sampled rows, at full precision.
+  std::vector<std::vector<float>> exact_outputs(const std::vector<std::string>& products) const;
+  kernels::Activation activation_of(const std::string& path) const;
   float static_amax(const std::string& path, const std::vector<int>& exponents,
                     const Observer& observer) const;
   bool reached(const std::string& path) const;

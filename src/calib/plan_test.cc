@@ -214,6 +214,35 @@ TEST(Plan, AStaticRangeHoldsPaddingToo) {
   EXPECT_FLOAT_EQ(scale(), before * 4);
 }
 
+// A copy in 16 bits is there to be watched; with the same statistics its plan and its codes are those of the
+// full-precision model.
+TEST(Plan, TakesTheWeightsFromTheCheckpointWhateverTheModelKeeps) {
+  Toy toy(30);
+  std::vector<TensorSource> originals;
+  const auto copy = models::whisper::Network::load(toy.random.config, toy.random.checkpoint,
+                                                   {.dtype = DType::bf16, .originals = &originals})
+                        .value();
+  const Weights weights(copy->layers, originals);
+  const PlanOptions options{.smooth = true, .alpha = {}, .static_inputs = find_observer("mse").value()};
+  auto whole = toy.planner(options);
+  Planner of_copy(copy->layers, weights, toy.layout, toy.statistics, options,
+                  {.pool = &toy.pool, .isa = detected_isa()});
+  const Plan a = whole.make(toy.facts, toy.spec).value(), b = of_copy.make(toy.facts, toy.spec).value();
+  ASSERT_EQ(a.groups.size(), b.groups.size());
+  for (std::size_t i = 0; i < a.groups.size(); ++i) {
+    EXPECT_EQ(a.groups[i].smoothing.exponents, b.groups[i].smoothing.exponents);
+    EXPECT_EQ(a.groups[i].error_after, b.groups[i].error_after);
+  }
+  for (const auto& [path, layer] : a.layers) {
+    const auto x = whole.quantize(a.folds, layer).value(), y = of_copy.quantize(b.folds, b.layers.at(path)).value();
+    const auto expected = x.view(), found = y.view();
+    ASSERT_EQ(expected.size(), found.size());
+    for (const auto& [name, tensor] : expected) {
+      EXPECT_TRUE(std::ranges::equal(tensor.bytes, found.at(name).bytes)) << path << " " << name;
+    }
+  }
+}
+
 TEST(Plan, StopsWhenItIsTold) {
   Toy toy(1);
   auto planner = toy.planner({.smooth = true, .cancelled = [] { return true; }});

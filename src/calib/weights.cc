@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "quant/methods/float_linear.h"
 
 namespace oasr::calib {
 namespace {
@@ -25,10 +26,16 @@ void taps_first(std::span<const float> row, std::int64_t channels, std::span<flo
 
 }  // namespace
 
-Weights::Weights(const layers::LayerList& layers) {
+Weights::Weights(const layers::LayerList& layers, std::span<const TensorSource> originals) {
   for (TensorSource& tensor : layers.state()) {
     std::string name = tensor.name;
     tensors_.emplace(std::move(name), std::move(tensor));
+  }
+  for (const TensorSource& original : originals) {
+    const auto kept = tensors_.find(original.name);
+    CHECK(kept != tensors_.end() && kept->second.shape == original.shape,
+          "the model has no such matrix: " + original.name);
+    kept->second = original;
   }
 }
 
@@ -99,6 +106,15 @@ quant::WeightSource Weights::source(const std::string& path, const Scaling& fold
             rows->read(n, row);
             taps_first(row, channels, out);
           }};
+}
+
+quant::LinearMethodPtr Weights::exact(const std::string& path, std::vector<float> bias,
+                                      kernels::Activation activation) const {
+  const Scaling none;
+  const quant::WeightSource weight = source(path, none);
+  auto packed = std::make_shared<const kernels::PackedWeight>(
+      kernels::PackedWeight::pack(weight.shape[0], weight.shape[1], DType::f32, weight.rows));
+  return std::make_unique<quant::FloatLinear>(std::move(packed), std::move(bias), activation);
 }
 
 }  // namespace oasr::calib

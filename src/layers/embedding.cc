@@ -9,7 +9,7 @@ Result<Embedding> Embedding::load(const Parameters& parameters, std::string path
   Embedding layer;
   const std::string table = path + ".weight";
   layer.table_ = std::make_shared<const kernels::PackedWeight>(
-      TRY(pack_stacked(parameters, {&table, 1}, options)));
+      TRY(pack_stacked(parameters, table, {&table, 1}, options)));
   layer.path_ = std::move(path);
   return layer;
 }

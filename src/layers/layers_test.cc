@@ -115,6 +115,28 @@ TEST(StorageDtype, KeepsSixteenBitsUnlessTold) {
   EXPECT_EQ(storage_dtype(StorageFormat::f16, {.dtype = DType::f32}), DType::f32);
 }
 
+TEST(Originals, AreTheBytesOfTheCheckpointWhateverIsKept) {
+  Tensors tensors;
+  tensors.add_random("a.weight", {3, 4}, 1);
+  tensors.add_random("b.weight", {2, 4}, 2);
+  const auto parameters = tensors.match({spec("a.weight", {3, 4}), spec("b.weight", {2, 4})});
+  std::vector<TensorSource> originals;
+  const auto layer =
+      Linear::load(parameters, {.path = "ab", .parts = {"a", "b"}}, {.dtype = DType::bf16, .originals = &originals})
+          .value();
+  EXPECT_NE(layer.method().state("ab").front().format, StorageFormat::f32);
+  ASSERT_EQ(originals.size(), 1);
+  EXPECT_EQ(originals[0].name, "ab.weight");
+  EXPECT_EQ(originals[0].format, StorageFormat::f32);
+  EXPECT_EQ(originals[0].shape, (Shape{5, 4}));
+  std::vector<float> expected = *tensors.values[0], found(20);
+  expected.insert(expected.end(), tensors.values[1]->begin(), tensors.values[1]->end());
+  for (std::int64_t row = 0; row < 5; ++row) {
+    originals[0].row(row, std::as_writable_bytes(std::span(found).subspan(static_cast<std::size_t>(4 * row), 4)));
+  }
+  EXPECT_EQ(found, expected);
+}
+
 struct Fixture : ::testing::Test {
   ThreadPool pool{2};
   ExecContext context{.pool = &pool, .isa = detected_isa()};

@@ -76,7 +76,7 @@ Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
     return Linear(std::move(spec), std::move(*method));
   }
   auto packed = std::make_shared<const kernels::PackedWeight>(
-      TRY(pack_stacked(parameters, weight_names(spec), options)));
+      TRY(pack_stacked(parameters, spec.path + ".weight", weight_names(spec), options)));
   auto method = std::make_unique<quant::FloatLinear>(std::move(packed), std::move(bias), spec.activation);
   return Linear(std::move(spec), std::move(method));
 }

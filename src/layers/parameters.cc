@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
 #include <set>
 
 #include "base/check.h"
@@ -58,11 +60,17 @@ Result<bool> is_all_zeros(const StoredTensor& tensor) {
 
 void release_as_consumed(Parameters& parameters, const StateDict& state) {
   constexpr std::size_t kEvery = std::size_t{8} << 20;
-  parameters.on_consumed([&state, waiting = std::size_t{0}](std::size_t bytes) mutable {
-    waiting += bytes;
-    if (waiting < kEvery) return;
-    waiting = 0;
-    state.release_pages();
+  struct Files {
+    StateDict state;
+    std::atomic<std::size_t> waiting = 0;  // bytes that were read since pages were last dropped
+  };
+  const auto files = std::make_shared<Files>();
+  files->state.owners = state.owners;
+  files->state.mapped = state.mapped;
+  parameters.on_consumed([files](std::size_t bytes) {
+    if (files->waiting.fetch_add(bytes) + bytes < kEvery) return;
+    files->waiting = 0;
+    files->state.release_pages();
   });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoint/safetensors_writer.h"
 #include "checkpoint/state_dict.h"
 #include "quant/methods/registry.h"
 #include "tensor/dtype.h"
@@ -45,19 +46,21 @@ class Parameters {
   // The tensor must be there: match() has seen to it.
   const StoredTensor& get(std::string_view name) const;
 
-  // Called after a layer has copied its weights, so that the pages of a mapped file can go.
-  void on_consumed(std::function<void(std::size_t bytes)> callback) { consumed_ = std::move(callback); }
+  // Called after rows have been read, so that the pages of a mapped file can go. Copies may outlive this.
+  using Consumed = std::function<void(std::size_t bytes)>;
+  void on_consumed(Consumed callback) { consumed_ = std::move(callback); }
+  const Consumed& on_consumed() const { return consumed_; }
   void consumed(std::size_t bytes) const {
     if (consumed_) consumed_(bytes);
   }
 
  private:
   std::map<std::string, StoredTensor, std::less<>> tensors_;
-  std::function<void(std::size_t)> consumed_;
+  Consumed consumed_;
 };
 
-// Drops the pages of the state dict's files after every few megabytes that were packed; it must outlive
-// the parameters' use.
+// Drops the pages of the state dict's files after every few megabytes that were read. The files stay open as
+// long as the parameters or a copy of their callback.
 void release_as_consumed(Parameters& parameters, const StateDict& state);
 
 // Rows [first, first + count) of a tensor, borrowed. Blocks never cross rows.
@@ -76,6 +79,9 @@ struct WeightOptions {
   // The checkpoint stores those layers quantized; else they are quantized as they are read.
   bool stored_quantized = false;
   quant::MethodOptions methods = {};
+  // Takes every full-precision matrix as the checkpoint has it, whatever `dtype` makes of it; null: nobody asks.
+  // The rows are read from the checkpoint's files when they are asked for.
+  std::vector<TensorSource>* originals = nullptr;
 
   // Null: full precision.
   const quant::QuantizedLayer* scheme_of(std::string_view path) const {

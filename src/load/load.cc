@@ -94,7 +94,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
                                     const ExecContext& context) {
   TRY(check_dtype(options));
   const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend());
-  LoadedModel loaded{.model = nullptr, .quantization = {}, .report = {}, .source = std::move(checkpoint)};
+  LoadedModel loaded{.model = nullptr, .quantization = {}, .report = {}, .source = std::move(checkpoint), .originals = {}};
   TRY(refuse_foreign(loaded.source));
   const models::Architecture* architecture = TRY(models::find_architecture(loaded.source));
   const auto facts = TRY(architecture->layer_facts(loaded.source));
@@ -104,7 +104,8 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
       .dtype = options.dtype,
       .quantization = &loaded.quantization,
       .stored_quantized = quantization.stored,
-      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa}};
+      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa},
+      .originals = options.originals ? &loaded.originals : nullptr};
   loaded.model = TRY(architecture->load(loaded.source, how, context));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));
   std::vector<layers::Link> links;

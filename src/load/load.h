@@ -19,6 +19,7 @@ struct LoadOptions {
   std::optional<DType> dtype = {};
   quant::QuantRequest quantization = {};
   bool link = true;  // false: every layer quantizes its own input, so that an observer sees it
+  bool originals = false;  // also LoadedModel::originals
 };
 
 struct LoadedModel {
@@ -27,6 +28,8 @@ struct LoadedModel {
   QuantizationReport report;             // what every layer runs as
   // What the model was read from, for saving: configuration, tokenizer, container.
   Checkpoint source;
+  // Every full-precision matrix as the source has it, if asked for: the model may keep fewer bits.
+  std::vector<TensorSource> originals = {};
 };
 
 // Loads any registered architecture from any container, and logs what it is and how it will run. A

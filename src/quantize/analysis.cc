@@ -16,6 +16,10 @@ Result<quant::LinearMethodPtr> standalone_method(const Workbench& bench, const c
   return bench.planner().trial(layer, bench.weights().bias(linear.path()), linear.spec().activation);
 }
 
+quant::LinearMethodPtr exact_method(const Workbench& bench, const layers::Linear& linear) {
+  return bench.weights().exact(linear.path(), bench.weights().bias(linear.path()), linear.spec().activation);
+}
+
 std::vector<float> outputs(const Workbench& bench, const quant::LinearMethod& method, ConstMatrix x) {
   return calib::outputs_of(method, x, bench.context());
 }
@@ -65,8 +69,9 @@ Result<std::optional<ErrorReport>> error_alone(const Workbench& bench, const cal
     return std::optional<ErrorReport>();
   }
   const auto method = TRY(standalone_method(bench, layer, *linear));
+  const auto exact = exact_method(bench, *linear);
   const ConstMatrix x = found->second.sample();
-  return std::optional<ErrorReport>(compare(outputs(bench, linear->method(), x), outputs(bench, *method, x)));
+  return std::optional<ErrorReport>(compare(outputs(bench, *exact, x), outputs(bench, *method, x)));
 }
 
 Result<std::map<std::string, double>> effects(const Workbench& bench, const calib::Plan& plan,
@@ -111,7 +116,7 @@ Result<std::map<std::string, ErrorReport>> cumulative_errors(const Workbench& be
     // The same rows: each layer draws with the same seed from as many.
     const calib::InputStatistics &x = before.statistics().at(path), &seen = after.statistics().at(path);
     if (x.rows() == 0 || x.rows() != seen.rows()) continue;
-    errors[path] = compare(outputs(bench, exact->method(), x.sample()),
+    errors[path] = compare(outputs(bench, *exact_method(bench, *exact), x.sample()),
                            outputs(bench, rounded->method(), seen.sample()));
   }
   return errors;

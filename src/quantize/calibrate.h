@@ -14,6 +14,7 @@ namespace oasr::quantize {
 
 struct CalibrateOptions {
   std::string language = "auto";
+  std::string dtype = "float32";  // of the model's matrices, for who keeps the statistics
   std::uint64_t seed = 0;
   std::function<void(double done, double total)> progress;  // utterances
   std::function<bool()> cancelled;

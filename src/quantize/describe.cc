@@ -68,27 +68,19 @@ Status describe_weight(const Workbench& bench, const calib::LayerPlan& layer, La
   return {};
 }
 
-std::int64_t float_bytes(const layers::LayerList& layers, const std::string& path, Isa isa) {
-  if (const auto* linear = layers.find_linear(path)) return linear->method().info(isa).bytes;
-  if (const auto* convolution = layers.find_convolution(path)) return convolution->method().info(isa).bytes;
-  if (const auto* image = layers.find_image_convolution(path)) return image->method().info(isa).bytes;
-  return 0;  // tied to an embedding
-}
-
 }  // namespace
 
 Result<std::vector<LayerEntry>> describe_layers(const Workbench& bench, const calib::Plan& plan,
                                                 const quant::QuantizationSpec& spec,
                                                 const load::QuantizationReport* served) {
   std::vector<LayerEntry> entries;
-  const layers::LayerList& layers = bench.loaded().model->layers();
   for (const quant::LayerFacts& facts : bench.facts()) {
     LayerEntry entry;
     entry.path = facts.path;
     entry.kind = enum_name(quant::quant_kind_names(), facts.kind);
     entry.in_features = facts.in_features;
     entry.out_features = facts.out_features;
-    entry.bytes_before = entry.bytes_after = float_bytes(layers, facts.path, bench.context().isa);
+    entry.bytes_before = entry.bytes_after = bench.full_bytes(facts.path);
     for (const quant::SkippedLayer& skipped : spec.producer.skipped) {
       if (skipped.path == facts.path) entry.reason = skipped.reason;
     }

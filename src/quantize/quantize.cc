@@ -39,6 +39,14 @@ Result<Recipe> recipe_of(const QuantizeOptions& options) {
   return recipe;
 }
 
+// What keeps the matrices of the model that is calibrated; nothing: what the checkpoint has them in.
+Result<std::optional<DType>> calibration_dtype(const std::string& name) {
+  const auto dtype = parse_enum(dtype_names(), name);
+  if (dtype == DType::f32) return std::optional<DType>();
+  if (dtype == DType::f16 || dtype == DType::bf16) return dtype;
+  return refuse("calib_dtype", "'" + name + "' is not a dtype to calibrate in", "use float32, float16 or bfloat16");
+}
+
 Status check_numbers(const QuantizeOptions& options) {
   TRY(check_eval_options({.normalizer = options.gate_normalizer}));
   if (options.calib_utterances < 1) return refuse("calib_utterances", "must be 1 or more");
@@ -54,6 +62,7 @@ Status check_numbers(const QuantizeOptions& options) {
 Status check_quantize_options(const QuantizeOptions& options) {
   const Recipe recipe = TRY(recipe_of(options));
   TRY(check_numbers(options));
+  TRY(calibration_dtype(options.calib_dtype));
   if (options.calib_manifest.empty() && quantize::needs_calibration(recipe)) {
     return refuse("calib_manifest", "the recipe " + recipe.name + " calibrates, and no recordings are given",
                   "give a manifest of recordings, or use a recipe without calibration (int8_w8a8_rtn)");
@@ -91,7 +100,8 @@ Result<QuantizeOutcome> quantize_model(const std::string& model, const std::stri
     const int threads = TRY(thread_count(options.threads));
     ThreadPool pool(threads);
     const Isa isa = TRY(selected_isa());
-    auto bench = TRY(quantize::Workbench::open(source, {.pool = &pool, .isa = isa}));
+    const auto dtype = TRY(calibration_dtype(options.calib_dtype));
+    auto bench = TRY(quantize::Workbench::open(source, dtype, {.pool = &pool, .isa = isa}));
 
     quantize::Run run(options, source, destination, std::move(recipe), std::move(drafts), std::move(bench));
     TRY(run.calibrate());

@@ -172,6 +172,50 @@ TEST_F(Quantize, KeepsTheStatisticsForAnotherRecipe) {
   EXPECT_GT(calibrated, 0);
 }
 
+TEST_F(Quantize, ACopyInSixteenBitsIsCalibratedAndNotWritten) {
+  options.recipe = "int8_w8a8_rtn";
+  ASSERT_TRUE(run("float32"));
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    options.calib_dtype = dtype;
+    const auto outcome = run(dtype);
+    ASSERT_TRUE(outcome) << outcome.error().message();
+    const auto whole = contents("float32"), copy = contents(dtype);
+    EXPECT_EQ(whole.at("model.safetensors"), copy.at("model.safetensors"));
+    EXPECT_THAT(copy.at("oasr_config.json"), HasSubstr(std::string("\"calibration.dtype\": \"") + dtype));
+    const Json a = parse_json(whole.at("quantization_report.json"), "a").value();
+    const Json b = parse_json(copy.at("quantization_report.json"), "b").value();
+    EXPECT_EQ(b.at("calib_dtype"), dtype);
+    EXPECT_EQ(a.at("bytes_before"), b.at("bytes_before"));
+    EXPECT_THAT(outcome->summary, HasSubstr(dtype));
+    for (std::size_t i = 0; i < a.at("layers").size(); ++i) {
+      EXPECT_EQ(a.at("layers")[i].at("bytes_before"), b.at("layers")[i].at("bytes_before"));
+    }
+  }
+}
+
+TEST_F(Quantize, FoldsAreProvedOnACopyToo) {
+  options.recipe = "smoothquant_w8a8";
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    options.calib_dtype = dtype;
+    const Json report = parse_json(run(dtype).value().report_json, "report").value();
+    EXPECT_EQ(report.at("proof").at("greatest_difference").get<double>(), 0.0) << dtype;
+    EXPECT_GT(report.at("divergence").get<double>(), 0.0);
+  }
+}
+
+TEST_F(Quantize, StatisticsAreOfOneDtype) {
+  int calibrated = 0;
+  options.statistics = path("kept");
+  options.progress = [&](const std::string& stage, double, double) { calibrated += stage == "calibrating"; };
+  ASSERT_TRUE(run("a"));
+  const int once = std::exchange(calibrated, 0);
+  options.calib_dtype = "bfloat16";
+  ASSERT_TRUE(run("b"));
+  EXPECT_EQ(calibrated, once);
+  ASSERT_TRUE(run("c"));
+  EXPECT_EQ(calibrated, once);
+}
+
 TEST_F(Quantize, AFileThatIsNoStatisticsStaysAsItIs) {
   ASSERT_TRUE(run());
   const auto good = contents("out");
@@ -270,6 +314,8 @@ TEST_F(Quantize, RefusesBadInputByName) {
       {"alpha", [&] { options.alpha = "nan"; }},
       {"given twice", [&] { options.alpha = "0.5", options.options = {"smoothquant.alpha=0.7"}; }},
       {"given twice", [&] { options.options = {"smoothquant.alpha=0.5", "smoothquant.alpha=0.5"}; }},
+      {"(use float32, float16 or bfloat16)", [&] { options.calib_dtype = "int8"; }},
+      {"calib_dtype", [&] { options.calib_dtype = "auto"; }},
       {"calib_utterances", [&] { options.calib_utterances = 0; }},
       {"smoothquant_w8a8", [&] { options.recipe = "smoothquant_w8a9"; }},
       {"fp8", [&] { options.recipe = "fp8_w8a8_rtn"; }},

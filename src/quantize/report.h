@@ -90,6 +90,7 @@ struct Report {
   std::string recipe;                          // "smoothquant_w8a8"
   std::map<std::string, std::string> options;  // of the algorithms and the selection, as used
   std::vector<std::string> ignore, module_types;
+  std::string calib_dtype = "float32";             // of the copy that was calibrated
   std::vector<LayerEntry> layers;                  // in the order of the model
   std::int64_t bytes_before = 0, bytes_after = 0;  // all weights
   std::int64_t quantize_passes = 0;  // inputs that are quantized in a pass of their own

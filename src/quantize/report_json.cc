@@ -158,6 +158,7 @@ OrderedJson to_json(const Report& report) {
           {"options", std::move(options)},
           {"ignore", report.ignore},
           {"module_types", report.module_types},
+          {"calib_dtype", report.calib_dtype},
           {"bytes_before", report.bytes_before},
           {"bytes_after", report.bytes_after},
           {"quantize_passes", report.quantize_passes},

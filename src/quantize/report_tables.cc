@@ -194,6 +194,7 @@ std::string provenance_table(const Report& report) {
                            {"recipe", report.recipe}};
   for (const auto& [key, value] : report.options) rows.push_back({key, value});
   rows.push_back({"kinds of layers", fmt::format("{}", fmt::join(report.module_types, ", "))});
+  rows.push_back({"calibrated in", report.calib_dtype});
   if (!report.ignore.empty()) {
     rows.push_back({"ignored", fmt::format("{}", fmt::join(report.ignore, ", "))});
   }

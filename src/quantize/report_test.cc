@@ -213,7 +213,7 @@ constexpr const char* kFullJson =
     R"({"format":"oasr-quantization-report","version":1,"source":"full","destination":"int8",)"
     R"("architecture":"Toy","tool":"oasr 0.1.0","recipe":"smoothquant_w8a8",)"
     R"("options":{"smoothquant.alpha":"0.5"},"ignore":["b.*"],"module_types":["linear"],)"
-    R"("bytes_before":104857600,"bytes_after":41943040,"quantize_passes":5,"fused_inputs":3,)"
+    R"("calib_dtype":"float32","bytes_before":104857600,"bytes_after":41943040,"quantize_passes":5,"fused_inputs":3,)"
     R"("calibration":{"manifest":"m","manifest_hash":"h","selection":"s","utterances":1,)"
     R"("available":3,"asked":2,"seconds":1.5,"ids":["u"],"notes":["n"]},)"
     R"("proof":{"utterances":1,"values":9,"greatest_difference":0.125},"divergence":0.0625,)"

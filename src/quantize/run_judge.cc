@@ -85,9 +85,7 @@ Result<std::int64_t> Run::returned_bytes(const calib::LayerPlan& layer) const {
         bench_.planner().trial(returned, bench_.weights().bias(layer.facts.path), linear->spec().activation));
     return method->info(bench_.context().isa).bytes;
   }
-  const auto& rows = bench_.loaded().report.layers;
-  const auto row = std::ranges::find(rows, layer.facts.path, &load::LayerReport::path);
-  return row == rows.end() ? std::int64_t{0} : row->weight_bytes;
+  return bench_.full_bytes(layer.facts.path);
 }
 
 Result<std::vector<RankedLayer>> Run::ranking() {

@@ -40,6 +40,7 @@ Result<std::string> calibration_key(const Checkpoint& source, const CalibrationS
   const OrderedJson key = {{"oasr", version()},
                            {"checkpoint", "sha256:" + text_digest(files)},
                            {"recordings", set.hash},
+                           {"dtype", options.dtype},
                            {"language", options.language},
                            {"seed", options.seed}};
   return dump_json(key);

@@ -26,11 +26,21 @@ std::vector<std::string> schemes_of(const calib::Plan& plan) {
   return schemes;
 }
 
+// What a matrix takes more as the checkpoint has it than in a copy of this dtype; both are whole panels of rows.
+std::int64_t saved_bytes(const TensorSource& original, DType copy) {
+  constexpr std::int64_t kPanel = kernels::PackedWeight::kPanel;
+  const std::int64_t rows = original.shape[0], columns = original.shape.elements() / rows;
+  const std::size_t own = *storage_bytes(original.format, Shape{1});
+  return (rows + kPanel - 1) / kPanel * kPanel * columns *
+         (static_cast<std::int64_t>(own) - static_cast<std::int64_t>(dtype_size(copy)));
+}
+
 }  // namespace
 
-Result<Workbench> Workbench::open(const std::filesystem::path& path, ExecContext context) {
-  auto loaded = TRY(load::load_model(path, {}, context));
-  Workbench bench(std::move(loaded), context);
+Result<Workbench> Workbench::open(const std::filesystem::path& path, std::optional<DType> dtype,
+                                  ExecContext context) {
+  auto loaded = TRY(load::load_model(path, {.dtype = dtype, .originals = true}, context));
+  Workbench bench(std::move(loaded), dtype, context);
   if (!bench.loaded_.quantization.empty()) {
     return unexpected(
         ErrorCode::invalid_argument,
@@ -40,8 +50,25 @@ Result<Workbench> Workbench::open(const std::filesystem::path& path, ExecContext
   const models::Architecture* architecture = TRY(models::find_architecture(bench.loaded_.source));
   bench.facts_ = TRY(architecture->layer_facts(bench.loaded_.source));
   bench.layout_ = TRY(architecture->quantization_layout(bench.loaded_.source));
-  bench.weights_ = std::make_unique<calib::Weights>(bench.loaded_.model->layers());
+  bench.weights_ = std::make_unique<calib::Weights>(bench.loaded_.model->layers(), bench.loaded_.originals);
   return bench;
+}
+
+std::int64_t Workbench::full_bytes(const std::string& path) const {
+  const auto& rows = loaded_.report.layers;
+  const auto row = std::ranges::find(rows, path, &load::LayerReport::path);
+  if (row == rows.end() || row->weight_bytes == 0) return 0;  // tied to an embedding
+  const auto original = std::ranges::find(loaded_.originals, path + ".weight", &TensorSource::name);
+  CHECK(original != loaded_.originals.end(), "a layer without a matrix");
+  return row->weight_bytes + (dtype_ ? saved_bytes(*original, *dtype_) : 0);
+}
+
+std::int64_t Workbench::full_bytes() const {
+  std::int64_t bytes = loaded_.report.weight_bytes;
+  for (const TensorSource& original : loaded_.originals) {
+    bytes += dtype_ ? saved_bytes(original, *dtype_) : 0;
+  }
+  return bytes;
 }
 
 void Workbench::calibrated(calib::Statistics statistics, Decisions decisions) {
@@ -112,8 +139,7 @@ Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& 
 Status Workbench::write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
                                const WriteProgress& progress) const {
   NativeContent content = load::content_of(loaded_);
-  for (const auto& [name, tensor] : weights_->tensors()) content.tensors.push_back(tensor);
-  content.tensors = calib::folded(std::move(content.tensors), folds);
+  content.tensors = calib::folded(loaded_.model->layers().state(), folds);
   return write_native(folder, content, progress);
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,23 @@ struct Decisions {
 
 class Workbench {
  public:
-  // Opens a checkpoint at full precision, 16-bit weights as they are (arithmetic is float32). Errors: those
-  // of load_checkpoint(); invalid_argument: it is quantized already.
-  static Result<Workbench> open(const std::filesystem::path& path, ExecContext context);
+  // Opens a checkpoint at full precision, 16-bit weights as they are (arithmetic is float32). With a dtype the
+  // loaded model is a copy whose matrices are kept in that; the weights are the checkpoint's own all the same.
+  // Errors: those of load_checkpoint(); invalid_argument: it is quantized already.
+  static Result<Workbench> open(const std::filesystem::path& path, std::optional<DType> dtype,
+                                ExecContext context);
 
   const load::LoadedModel& loaded() const { return loaded_; }
+  std::optional<DType> dtype() const { return dtype_; }
   const std::vector<quant::LayerFacts>& facts() const { return facts_; }
   const quant::QuantLayout& layout() const { return layout_; }
   const calib::Weights& weights() const { return *weights_; }
   const calib::Statistics& statistics() const { return statistics_; }
   const ExecContext& context() const { return context_; }
+
+  // Resident bytes of a layer's weights, and of all, as the checkpoint is served.
+  std::int64_t full_bytes(const std::string& path) const;
+  std::int64_t full_bytes() const;
 
   // What calibration found; the decisions hold from now on.
   void calibrated(calib::Statistics statistics, Decisions decisions);
@@ -48,14 +56,16 @@ class Workbench {
   // Writes the plan as a quantized checkpoint; its spec gets the plan's schemes and the provenance.
   Status write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
                const WriteProgress& progress) const;
-  // Writes the full-precision model with the folds of the plan.
+  // Writes the loaded model with the folds of the plan.
   Status write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
                       const WriteProgress& progress) const;
 
  private:
-  Workbench(load::LoadedModel loaded, ExecContext context) : loaded_(std::move(loaded)), context_(context) {}
+  Workbench(load::LoadedModel loaded, std::optional<DType> dtype, ExecContext context)
+      : loaded_(std::move(loaded)), dtype_(dtype), context_(context) {}
 
   load::LoadedModel loaded_;
+  std::optional<DType> dtype_;
   ExecContext context_;
   std::vector<quant::LayerFacts> facts_;
   quant::QuantLayout layout_;
