@@ -46,6 +46,7 @@ details { margin: .8em 0; } summary { cursor: pointer; color: var(--after); }
 .key .c { background: var(--cumulative); } .key .x { background: var(--worst); }
 svg { display: block; } svg text { font-size: 12px; fill: var(--ink); } svg text.tick { fill: var(--soft);
   font-size: 11.5px; }
+svg text.beyond { paint-order: stroke; stroke: var(--page); stroke-width: 3px; }
 svg text.value { font-weight: 700; fill: var(--worst); } svg .grid { stroke: var(--rule); } svg .axis {
   stroke: var(--axis); }
 svg .band { fill: var(--band); } svg .hit { fill: transparent; } svg g:hover .hit { fill: var(--rule); }
@@ -88,9 +89,11 @@ std::string verdict(const Report& report) {
   const auto colon = sentence.find(':');
   auto html = fmt::format("<div class=\"verdict {}\"><p><b>{}</b>{}</p>", gate.passed ? "passed" : "failed",
                           sentence.substr(0, colon), escaped_html(sentence.substr(colon)));
-  if (!gate.verdict.empty()) html += paragraph(gate.verdict);
+  // Of a gate that passed it says what the sentences say.
+  if (!gate.passed && !gate.verdict.empty()) html += paragraph(gate.verdict);
   std::vector<std::string> sentences;
   for (const auto& mode : gate.modes) sentences.push_back(mode_sentence(mode));
+  sentences.push_back(words_sentence(gate));
   return html + items(sentences) + "</div>";
 }
 
@@ -171,18 +174,25 @@ std::string gate_section(const GateReport& gate) {
 std::string error_section(const Report& report) {
   auto plot = error_plot(report, kWorst);
   if (plot.empty()) return plot;
-  return paragraph(
-             "What a layer puts out beside what it would put out at full precision, on "
-             "calibration audio: higher is better, 20 dB is an error of a tenth.",
-             "note") +
-         "<p class=\"note key\"><i class=\"a\"></i>this layer alone quantized<i class=\"x\"></i>"
-         "the worst of them<i class=\"c\"></i>with everything before it</p>" +
-         plot + worst_table(report, kWorst) +
-         paragraph(
-             "Effect on output: the mean Kullback-Leibler divergence of what the model puts "
-             "out when this layer alone is quantized.",
-             "note") +
-         details("all layers", error_table(report));
+  const bool cumulative =
+      std::ranges::any_of(report.layers, [](const auto& layer) { return layer.cumulative.has_value(); });
+  const bool effect =
+      std::ranges::any_of(report.layers, [](const auto& layer) { return layer.effect.has_value(); });
+  auto html = paragraph(
+                  "What a layer puts out beside what it would put out at full precision, on "
+                  "calibration audio: higher is better, 20 dB is an error of a tenth.",
+                  "note") +
+              "<p class=\"note key\"><i class=\"a\"></i>this layer alone quantized<i class=\"x\"></i>"
+              "the worst of them" +
+              (cumulative ? "<i class=\"c\"></i>with everything before it</p>" : "</p>");
+  html += plot + worst_table(report, kWorst);
+  if (effect) {
+    html += paragraph(
+        "Effect on output: the mean Kullback-Leibler divergence of what the model puts "
+        "out when this layer alone is quantized, in nats.",
+        "note");
+  }
+  return html + details("all layers", error_table(report));
 }
 
 std::string range_section(const Report& report) {

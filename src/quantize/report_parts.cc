@@ -53,6 +53,18 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
   return out;
 }
 
+Table without_empty_columns(const Table& table) {
+  Table kept(table.size());
+  for (std::size_t column = 0; column < table.front().size(); ++column) {
+    const bool empty = std::ranges::all_of(table.begin() + 1, table.end(), [&](const auto& row) {
+      return row[column].empty() || row[column] == "–";
+    });
+    if (empty) continue;
+    for (std::size_t row = 0; row < table.size(); ++row) kept[row].push_back(table[row][column]);
+  }
+  return kept;
+}
+
 std::string mebibytes(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
@@ -108,7 +120,7 @@ std::string size_sentence(const Report& report) {
                         fallback.front()->scheme);
   }
   if (const auto left = full_precision_layers(report); !left.empty()) {
-    text += fmt::format(", {} of the same kinds are not", left.size());
+    text += fmt::format(", {} of the same kinds {} not", left.size(), left.size() == 1 ? "is" : "are");
   }
   // After a dry run nothing is there to be measured.
   if (report.bytes_before == 0 || report.bytes_after == 0) return text + ".";
@@ -171,6 +183,14 @@ std::string gate_sentence(const GateReport& gate) {
                      gate.passed ? "Passed" : "Refused", gate.increase,
                      gate.modes.size() > 1 ? " in the worst mode" : "", gate.limit,
                      counted(gate.utterances, "utterance"), duration(gate.seconds));
+}
+
+std::string words_sentence(const GateReport& gate) {
+  if (gate.modes.empty() || gate.modes.front().groups.empty()) return {};
+  const std::int64_t words = gate.modes.front().groups.front().a.reference;
+  if (words == 0) return {};
+  return fmt::format("the recordings have {}: one is {:.2f} points.", counted(words, "word"),
+                     100.0 / static_cast<double>(words));
 }
 
 std::string proof_sentence(const FoldProof& proof) {

@@ -14,6 +14,11 @@ namespace oasr::quantize {
 // Words in lines of at most `columns`, all but the first indented.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns = 100);
 
+// Rows of cells, the first of them the head.
+using Table = std::vector<std::vector<std::string>>;
+// Of what was not measured: without the columns that have nothing or "–" in every row below the head.
+Table without_empty_columns(const Table& table);
+
 // "61.2 MiB"
 std::string mebibytes(std::int64_t bytes);
 // "23.4 dB", or "exact" without any error.
@@ -47,6 +52,7 @@ std::string smoothing_sentence(const Report& report);  // empty: nothing was smo
 std::string mode_sentence(const GateMode& mode);
 std::string symptom_sentence(const GateMode& mode);  // lower case
 std::string gate_sentence(const GateReport& gate);
+std::string words_sentence(const GateReport& gate);  // how much a word is
 std::string proof_sentence(const FoldProof& proof);
 std::string divergence_sentence(double nats);
 std::string calibration_sentence(const CalibrationReport& calibration);

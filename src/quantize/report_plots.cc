@@ -37,6 +37,14 @@ Place place_of(std::string_view path) {
   return {};
 }
 
+// The name of a stage in at most so many letters: its last parts, "left_decoder.decoders", if they fit.
+std::string stage_label(std::string_view stage, std::size_t most) {
+  for (auto dot = stage.find('.'); stage.size() > most && dot != stage.npos; dot = stage.find('.')) {
+    stage.remove_prefix(dot + 1);
+  }
+  return eval::shortened(std::string(stage), most);
+}
+
 // Values to heights.
 struct Scale {
   double low = 0, high = 1;
@@ -157,8 +165,7 @@ class LayerChart {
            const auto most = static_cast<std::size_t>((width - 8) / kLetter);
            if (stage.empty() || most < 3) return;
            svg_ += svg_line(x + 2, bottom() + 20, x + width - 2, bottom() + 20, "axis");
-           svg_ += svg_label(x + width / 2, bottom() + 34, "middle",
-                             eval::shortened(std::string(stage), most));
+           svg_ += svg_label(x + width / 2, bottom() + 34, "middle", stage_label(stage, most));
          });
   }
 
@@ -188,17 +195,28 @@ std::string range_plot(const Layers& layers, const Scale& scale, const char* kin
   return "<div class=\"scroll\">" + chart.svg() + "</div>";
 }
 
-// A bar before, and one after in front of it.
+// The top of an axis for bars: a few that are far above all others go beyond it.
+double top_of_bars(std::vector<double> bars) {
+  constexpr std::size_t kFew = 2;
+  constexpr double kFar = 3, kRoom = 1.25;
+  std::ranges::sort(bars, std::greater<>());
+  const double others = bars.size() > kFew ? bars[kFew] : 0;
+  return others > 0 && bars.front() > kFar * others ? kRoom * others : bars.front();
+}
+
+// A bar before, and one after in front of it. Beside one that goes beyond the axis stands what it is.
 std::string pair_plot(const Layers& layers, std::string_view axis,
                       const std::function<std::optional<double>(const LayerEntry&)>& before,
                       const std::function<std::optional<double>(const LayerEntry&)>& after,
                       std::string_view unit) {
-  double top = 0;
+  std::vector<double> bars;
   for (const auto* layer : layers) {
-    top = std::max({top, before(*layer).value_or(0), after(*layer).value_or(0)});
+    bars.push_back(std::max(before(*layer).value_or(0), after(*layer).value_or(0)));
   }
-  if (top == 0) return {};
-  LayerChart chart(layers, linear_scale(0, top), 170, axis);
+  if (bars.empty() || std::ranges::max(bars) == 0) return {};
+  const Scale scale = linear_scale(0, top_of_bars(bars));
+  LayerChart chart(layers, scale, 170, axis);
+  double line = kTop + 11;  // of the next label
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto from = before(*layers[i]), to = after(*layers[i]);
     std::string marks, note;
@@ -209,6 +227,12 @@ std::string pair_plot(const Layers& layers, std::string_view axis,
     if (to) {
       marks += chart.bar(i, 0, *to, chart.step() * 0.8, "after");
       note += fmt::format("{}after {:.3g} {}", note.empty() ? "" : ", ", *to, unit);
+    }
+    if (bars[i] > scale.high) {
+      const bool left = i * 2 > layers.size();
+      marks += svg_label(chart.center(i) + (left ? -1 : 1) * (chart.step() * 0.5 + 3), line,
+                         left ? "end" : "start", note, "beyond");
+      line += 15;
     }
     if (!note.empty()) chart.add(i, marks, note);
   }
@@ -256,7 +280,8 @@ std::string error_plot(const Report& report, std::size_t highlighted) {
   }
   if (values.empty()) values = {0};
   const auto [low, high] = std::ranges::minmax(values);
-  LayerChart chart(layers, linear_scale(low, high), 240, "signal to error, dB");
+  const Scale scale = linear_scale(low, high);
+  LayerChart chart(layers, scale, 240, "signal to error, dB");
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto& layer = *layers[i];
     const auto rank = std::ranges::find(worst, &layer) - worst.begin();
@@ -272,8 +297,9 @@ std::string error_plot(const Report& report, std::size_t highlighted) {
     }
     marks += chart.dot(i, alone, is_worst ? 4 : 2.6, is_worst ? "worst" : "alone");
     if (is_worst) {
-      marks += svg_label(chart.center(i), chart.y(alone) + 16, "middle", std::to_string(rank + 1),
-                         "value");
+      const double below = chart.y(alone) + 16;  // not on the axis
+      marks += svg_label(chart.center(i), below < chart.y(scale.low) ? below : chart.y(alone) - 8, "middle",
+                         std::to_string(rank + 1), "value");
     }
     if (!layer.cause.empty()) note += "\n" + layer.cause;
     chart.add(i, marks, note);

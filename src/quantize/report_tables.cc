@@ -16,20 +16,24 @@ using eval::number_text;
 
 using Row = std::vector<std::string>;
 
-// A table; a head that begins with "<" is of a column to the left, with "~" of one that wraps.
+// A table; a head that begins with "<" is of a column to the left, with "~" of one that wraps. Columns without
+// anything in them are left out.
 std::string table(const Row& head, const std::vector<Row>& rows) {
   if (rows.empty()) return {};
+  Table all = {head};
+  all.insert(all.end(), rows.begin(), rows.end());
+  all = without_empty_columns(all);
   std::vector<std::string> kinds;
   std::string html = "<div class=\"scroll\"><table><tr>";
-  for (const auto& cell : head) {
+  for (const auto& cell : all.front()) {
     kinds.emplace_back(cell[0] == '<' ? " class=\"l\"" : cell[0] == '~' ? " class=\"l w\"" : "");
     html +=
         fmt::format("<th{}>{}</th>", kinds.back(), escaped_html(cell.substr(kinds.back().empty() ? 0 : 1)));
   }
-  for (const auto& row : rows) {
+  for (std::size_t row = 1; row < all.size(); ++row) {
     html += "</tr><tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      html += fmt::format("<td{}>{}</td>", kinds[i], escaped_html(row[i]));
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      html += fmt::format("<td{}>{}</td>", kinds[i], escaped_html(all[row][i]));
     }
   }
   return html + "</tr></table></div>";

@@ -420,6 +420,18 @@ TEST(ReportHtml, SectionsWithoutNumbersAreLeftOut) {
   EXPECT_THAT(html, HasSubstr("<h2>Kept at full precision"));
 }
 
+TEST(ReportHtml, ColumnsOfWhatWasNotMeasuredAreLeftOut) {
+  auto report = report_of({layer("a", 20), layer("b", 30)});
+  EXPECT_THAT(to_html(report), AllOf(HasSubstr("cumulative"), Not(HasSubstr("effect on output"))));
+  report.layers[1].effect = 0.5;
+  EXPECT_THAT(to_html(report), HasSubstr("effect on output"));
+  EXPECT_THAT(analysis_text(report), HasSubstr("cumulative"));
+  for (auto& entry : report.layers) entry.cumulative.reset(), entry.effect.reset();
+  EXPECT_THAT(to_html(report), AllOf(Not(HasSubstr(">cumulative<")), Not(HasSubstr("effect on output")),
+                                     Not(HasSubstr("everything before"))));
+  EXPECT_THAT(analysis_text(report), AllOf(Not(HasSubstr("cumulative")), Not(HasSubstr("effect"))));
+}
+
 TEST(ReportHtml, TextsThatLookWrongMoreOftenAreInTheSummary) {
   auto report = large_report();
   report.gate->modes[0].full.repeating = 2;
@@ -454,6 +466,27 @@ TEST(ReportPlots, ExactAndEqualLayersAreDrawn) {
     expect_inside(svg);
     expect_inside(range_plots(report));
   }
+}
+
+TEST(ReportPlots, ABarFarAboveAllOthersLeavesThemTheirHeight) {
+  auto report = report_of({layer("a", 20), layer("b", 20), layer("c", 20), layer("d", 20)});
+  for (auto& entry : report.layers) entry.ms_before = 1, entry.ms_after = 0.5;
+  EXPECT_THAT(time_plot(report), Not(HasSubstr("beyond")));
+  report.layers[2].ms_before = 90, report.layers[2].ms_after = 70;
+  const auto svg = time_plot(report);
+  expect_inside(svg);
+  // The axis ends at 1.5: bars of half a millisecond have a third of it.
+  EXPECT_THAT(svg, AllOf(HasSubstr(">1.5</text>"), HasSubstr("height=\"56.7\"")));
+  EXPECT_THAT(svg, HasSubstr("class=\"beyond\""));
+  EXPECT_EQ(count_of(svg, "before 90 ms, after 70 ms"), 2);
+}
+
+TEST(ReportPlots, StagesAreNamedByTheLastPartsThatFit) {
+  std::vector<LayerEntry> layers;
+  for (int i = 0; i < 90; ++i) layers.push_back(layer("encoder.layers." + std::to_string(i / 30) + ".w", 20));
+  for (int i = 0; i < 18; ++i) layers.push_back(layer("decoder.left_decoder.layers." + std::to_string(i / 6) + ".w", 20));
+  EXPECT_THAT(error_plot(report_of(layers), 1),
+              AllOf(HasSubstr(">encoder.layers</text>"), HasSubstr(">left_decoder.layers</text>")));
 }
 
 TEST(ReportPlots, WideIntervalsEndAtTheEdge) {

@@ -48,7 +48,7 @@ std::string skipped_lines(const Report& report) {
 
 // A table of layers, worst first, with the cause below each.
 std::string layer_table(const Layers& layers, std::size_t most) {
-  std::vector<std::vector<std::string>> rows = {{"layer", "alone", "cumulative", "cosine", "effect"}};
+  Table rows = {{"layer", "alone", "cumulative", "cosine", "effect"}};
   for (std::size_t i = 0; i < std::min(most, layers.size()); ++i) {
     const auto& layer = *layers[i];
     rows.push_back({layer.path, decibels(layer.alone->snr_db),
@@ -56,7 +56,7 @@ std::string layer_table(const Layers& layers, std::size_t most) {
                     fmt::format("{:.5f}", layer.alone->cosine),
                     layer.effect ? short_number(*layer.effect) : "–"});
   }
-  const auto table = eval::table_text(rows);
+  const auto table = eval::table_text(without_empty_columns(rows));
   std::string text;
   std::size_t at = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -72,8 +72,9 @@ std::string layer_table(const Layers& layers, std::size_t most) {
 
 std::string gate_lines(const GateReport& gate) {
   auto text = line("gate", gate_sentence(gate));
-  if (!gate.verdict.empty()) text += line("", gate.verdict);
+  if (!gate.passed && !gate.verdict.empty()) text += line("", gate.verdict);
   for (const auto& mode : gate.modes) text += line("", mode_sentence(mode));
+  if (const auto words = words_sentence(gate); !words.empty()) text += line("", words);
   if (!gate.back_off.empty()) {
     const auto& last = gate.back_off.back();
     text += line("back-off", fmt::format("{} layers back at {}, {} more: {:+.2f} points", last.layers.size(),
