@@ -1,4 +1,4 @@
-// Watches a model while it decodes, and keeps what the inputs of its layers look like.
+// Watches a model while it decodes, and keeps what the inputs of its layers look like, and its keys.
 #pragma once
 
 #include <map>
@@ -20,10 +20,17 @@ struct WatchedLayer {
   // Also what it sees of padding, apart, under padding_of(path): a static range has to hold that when the model
   // is served, though it must not steer anything else.
   bool padding = false;
+  // Not its input: `channels` of its output from `first_channel` on, under output_of(path), without its
+  // padding.
+  bool output = false;
+  std::int64_t first_channel = 0;
 };
 
 // The key of the statistics of a layer's padding.
 inline std::string padding_of(std::string_view path) { return std::string(path) + " (padding)"; }
+
+// The key of the statistics of a layer's output.
+inline std::string output_of(std::string_view path) { return std::string(path) + " (output)"; }
 
 // Give it to the model's state as ExecContext::observer. Rows of padding (audio_rows()) are left out, or kept apart.
 class Collector final : public RunObserver {
@@ -36,6 +43,8 @@ class Collector final : public RunObserver {
   void not_finite(std::string_view layer, std::int64_t row) override;
   bool wants_inputs() const override { return true; }
   void layer_input(std::string_view layer, ConstMatrix x) override;
+  bool wants_outputs() const override { return !first_channels_.empty(); }
+  void layer_output(std::string_view layer, ConstMatrix y) override;
   void audio_rows(std::int64_t rows) override;
 
   const Statistics& statistics() const { return statistics_; }
@@ -44,8 +53,12 @@ class Collector final : public RunObserver {
   Status status() const;
 
  private:
+  // `rows` of what has the statistics `found`, without those of padding, or with them apart.
+  void add(std::string_view layer, Statistics::iterator found, ConstMatrix rows);
+
   ThreadPool& pool_;
   Statistics statistics_;
+  std::map<std::string, std::int64_t, std::less<>> first_channels_;  // of watched outputs, by path
   std::int64_t audio_rows_ = -1;
   std::map<std::string, std::int64_t, std::less<>> seen_;  // rows since audio_rows(), of each layer
   std::optional<std::string> bad_layer_;

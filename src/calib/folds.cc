@@ -29,6 +29,12 @@ const Scaling* fold_of(const TensorSource& tensor, const Folds& folds) {
 
 }  // namespace
 
+float Scaling::apply(float value, std::size_t n, int up) const {
+  const int exponent = up - at(rows, n);
+  if (factors.empty()) return std::ldexp(value, exponent);
+  return static_cast<float>(std::ldexp(value * factors[n], exponent));
+}
+
 FloatRows::FloatRows(TensorSource source)
     : source_(std::move(source)), columns_(source_.shape.elements() / std::max<std::int64_t>(rows(), 1)) {
   CHECK(source_.format == StorageFormat::f32 || source_.format == StorageFormat::f16 ||
@@ -55,8 +61,8 @@ std::vector<TensorSource> folded(std::vector<TensorSource> tensors, const Folds&
                      std::int64_t row, std::span<std::byte> out) mutable {
       rows->read(row, values);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const int down = at(fold->rows, matrix ? static_cast<std::size_t>(row) : i);
-        values[i] = std::ldexp(values[i], (matrix ? at(fold->columns, i) : 0) - down);
+        values[i] = matrix ? fold->apply(values[i], static_cast<std::size_t>(row), at(fold->columns, i))
+                           : fold->apply(values[i], i, 0);
       }
       std::memcpy(out.data(), values.data(), out.size());
     };

@@ -1,4 +1,5 @@
-// Powers of two that smoothing multiplies stored tensors by: in their rows, columns or elements.
+// What smoothing multiplies stored tensors by, in their rows, columns or elements: powers of two, which round
+// nothing, and factors of rows.
 #pragma once
 
 #include <map>
@@ -10,10 +11,14 @@
 
 namespace oasr::calib {
 
-// weight'[n, k] = weight[n, k] · 2^(columns[k] − rows[n]), bias'[n] = bias[n] · 2^−rows[n]. Of a norm only
-// rows: gamma and beta. Empty: zeros.
+// weight'[n, k] = weight[n, k] · factors[n] · 2^(columns[k] − rows[n]), bias'[n] = bias[n] · factors[n] ·
+// 2^−rows[n], rounded once to float32. Of a norm no columns: gamma and beta. Empty: zeros, and factors of 1.
 struct Scaling {
   std::vector<int> rows, columns;
+  std::vector<double> factors = {};
+
+  // A value of output `n`: times factors[n] · 2^(up − rows[n]).
+  float apply(float value, std::size_t n, int up) const;
 };
 
 // By the path of a layer.

@@ -32,6 +32,17 @@ TEST(Folds, MultiplyRowsColumnsAndBias) {
   EXPECT_THAT(values_of(tensors[1]), ElementsAre(5, 40));
 }
 
+// 0.1 · 3 · 2 once: in float32, 0.1f · 3 would be rounded before.
+TEST(Folds, RoundOnceWhereFactorsOfRowsAreNoPowersOfTwo) {
+  const std::vector<float> weight = {3, 1, 3, 1}, bias = {10, 20};
+  const Folds folds = {{"fc", {.rows = {0, 1}, .columns = {1, 0}, .factors = {0.1, 0.1}}}};
+  const auto tensors = folded(
+      {quant::float_source("fc.weight", {2, 2}, weight), quant::float_source("fc.bias", {2}, bias)}, folds);
+  EXPECT_THAT(values_of(tensors[0]), ElementsAre(static_cast<float>(0.1 * 6), static_cast<float>(0.1),
+                                                 static_cast<float>(0.1 * 3), static_cast<float>(0.1 / 2)));
+  EXPECT_THAT(values_of(tensors[1]), ElementsAre(1, 1));
+}
+
 TEST(Folds, OfANormReachGammaAndBeta) {
   const std::vector<float> gamma = {1, 3}, beta = {8, -2};
   const Folds folds = {{"norm", {.rows = {2, -1}, .columns = {}}}};

@@ -44,15 +44,6 @@ void raise(std::vector<float>& greatest, const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) greatest[i] = std::max(greatest[i], values[i]);
 }
 
-// |weight| and |bias| of the rows that take 1/s.
-std::vector<float> rows_amax(const Weights& weights, const std::string& path) {
-  std::vector<float> rows = weights.row_amax(path);
-  std::vector<float> bias = weights.bias(path);
-  for (float& value : bias) value = std::abs(value);
-  if (!bias.empty()) raise(rows, bias);
-  return rows;
-}
-
 std::string key_of(const std::vector<std::string>& paths) {
   std::string key;
   for (const std::string& path : paths) key += path + "\n";
@@ -114,6 +105,7 @@ Result<Plan> Planner::make(const std::vector<quant::LayerFacts>& facts, const qu
   TRY(smooth_groups(plan));
   TRY(relieve(plan));
   TRY(scale_static_inputs(plan));
+  TRY(smooth_keys(plan));
   return plan;
 }
 
@@ -186,13 +178,12 @@ SmoothingInput Planner::magnitudes(const quant::SmoothGroup& group,
     case Fold::runtime:
       break;
     case Fold::norm_affine:
-      input.absorber = weights_.vector_amax(group.producer);
-      break;
     case Fold::producer_rows:
-      input.absorber = rows_amax(weights_, group.producer);
+      input.absorber = weights_.output_amax(group.producer);
       break;
     case Fold::v_to_o: {
-      const auto rows = last_rows(rows_amax(weights_, group.producer), value_rows(group, input.input.size()));
+      const auto rows =
+          last_rows(weights_.output_amax(group.producer), value_rows(group, input.input.size()));
       input.absorber = for_query_heads(rows, group);
       tie_heads(input.input, group.query_heads, group.kv_heads);
       tie_heads(input.weight, group.query_heads, group.kv_heads);
@@ -309,6 +300,27 @@ Result<quant::LinearMethodPtr> Planner::trial(const LayerPlan& layer, std::vecto
                    .isa = context_.isa});
 }
 
+// Last: what they fold comes to what the groups fold into the same products.
+Status Planner::smooth_keys(Plan& plan) const {
+  if (!options_.key_alpha) return {};
+  if (layout_.attention.empty()) {
+    return unexpected(ErrorCode::invalid_argument,
+                      "the model has no attention whose scores are queries times keys and nothing else",
+                      "smoothattention", "leave the algorithm out of the recipe");
+  }
+  for (const quant::AttentionScores& attention : layout_.attention) {
+    const std::string keys = output_of(attention.key);
+    if (!reached(keys)) {
+      plan.notes.push_back(attention.key +
+                           " was never reached by the calibration audio: its keys are not smoothed");
+      continue;
+    }
+    plan.keys.push_back(plan_keys(attention, weights_, statistics_.find(keys)->second, *options_.key_alpha));
+    TRY(fold_keys(plan.keys.back(), weights_, plan.folds));
+  }
+  return {};
+}
+
 Folds Planner::folds_of(const GroupPlan& group) const {
   Plan alone;
   absorb(group, alone);
@@ -339,8 +351,7 @@ void Planner::absorb(const GroupPlan& planned, Plan& plan) const {
     return;
   }
   const std::size_t values = value_rows(group, exponents.size());
-  const auto all =
-      static_cast<std::size_t>(weights_.tensors().find(group.producer + ".weight")->second.shape[0]);
+  const auto all = static_cast<std::size_t>(weights_.rows(group.producer));
   const auto shared = static_cast<std::size_t>(group.query_heads / group.kv_heads);
   const std::size_t width = exponents.size() / static_cast<std::size_t>(group.query_heads);
   rows.assign(all, 0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calib/collector.h"
+#include "calib/key_smoothing.h"
 #include "calib/observers.h"
 #include "calib/smoothing.h"
 #include "calib/weights.h"
@@ -36,6 +37,7 @@ struct PlanOptions {
   std::optional<double> greatest_loss = {};
   bool clip_search = false;  // importance-weighted ranges of weight rows
   bool bias_correction = false;
+  std::optional<double> key_alpha = {};  // of SmoothAttention; nothing: keys are not smoothed
   std::function<bool()> cancelled = {};  // polled; true ends with an Error `cancelled`
 };
 
@@ -63,6 +65,7 @@ struct LayerPlan {
 struct Plan {
   std::vector<GroupPlan> groups;
   std::map<std::string, LayerPlan, std::less<>> layers;  // quantized ones, by path
+  std::vector<KeyPlan> keys;       // attention whose keys are smoothed, in the order of the layout
   Folds folds;                     // of the full-precision model: all but runtime smoothers
   std::vector<std::string> notes;  // what calibration did not reach
 };
@@ -80,7 +83,8 @@ class Planner {
   // The layers of `spec` (quant::select); their schemes become the static variants where the options say
   // so. A group is smoothed if one of its consumers is quantized and its error on sampled rows is smaller
   // so: the identity is always a candidate. Errors: bad_checkpoint, a weight that is not finite;
-  // invalid_argument, a layer that needs a static scale and that calibration never reached.
+  // invalid_argument, a layer that needs a static scale and that calibration never reached, or
+  // smoothed keys of a model that declares no attention for it.
   Result<Plan> make(const std::vector<quant::LayerFacts>& facts, const quant::QuantizationSpec& spec);
 
   // What one group folds into the full-precision model; nothing for a runtime smoother.
@@ -91,7 +95,7 @@ class Planner {
   Result<std::vector<float>> corrected_bias(const LayerPlan& layer) const;
 
   // One layer as it is served, without its fold: 1/s is applied as its input is quantized. The bits are those
-  // of the folded model, since powers of two round nothing.
+  // of the folded model, since powers of two round nothing; of what takes scales of keys, but for rounding.
   Result<quant::QuantizedTensors> standalone(const LayerPlan& layer) const;
   // A product made of that, with the bias and the activation that are given.
   Result<quant::LinearMethodPtr> trial(const LayerPlan& layer, std::vector<float> bias,
@@ -103,6 +107,7 @@ class Planner {
 
  private:
   Status choose_schemes(Plan& plan);
+  Status smooth_keys(Plan& plan) const;
   Result<bool> static_input_is_good(const std::string& path, const Plan& plan);
   Status smooth_groups(Plan& plan);
   // As `consumers` are quantized: with static inputs where they have a chain, or all with a scale a token.

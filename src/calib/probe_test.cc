@@ -6,9 +6,13 @@
 #include <cmath>
 #include <numbers>
 
+#include "calib/plan.h"
+#include "load/convert.h"
 #include "load/load.h"
 #include "models/conformer/test_support.h"
+#include "models/registry.h"
 #include "models/whisper/test_support.h"
+#include "testing/paths.h"
 
 namespace oasr::calib {
 namespace {
@@ -150,6 +154,41 @@ TEST_P(ProbeTest, NumbersThatAreNoneAreAnError) {
   const auto broken = load(with_noise(checkpoint, std::numeric_limits<float>::quiet_NaN()));
   EXPECT_EQ(probe.run(*broken).error().code, ErrorCode::bad_checkpoint);
   EXPECT_EQ(Probe::make(*broken, context, recordings).error().code, ErrorCode::bad_checkpoint);
+}
+
+// Of all attention that the architecture declares; with powers of two, which round nothing, the same bits.
+TEST_P(ProbeTest, SmoothedKeysSayTheSame) {
+  const auto loaded = load::load_checkpoint(GetParam()(), {}, context).value();
+  const auto layout =
+      models::find_architecture(loaded.source).value()->quantization_layout(loaded.source).value();
+  const Probe probe = Probe::make(*loaded.model, context, recordings).value();
+  std::vector<WatchedLayer> keys;
+  for (const quant::AttentionScores& attention : layout.attention) {
+    keys.push_back({.path = attention.key,
+                    .channels = attention.key_channels(),
+                    .output = true,
+                    .first_channel = attention.key_row});
+  }
+  Collector collector(pool, keys, 0);
+  ASSERT_TRUE(probe.run(*loaded.model, &collector));
+  const Weights weights(loaded.model->layers());
+  const Statistics statistics = collector.take();
+  Planner planner(loaded.model->layers(), weights, layout, statistics, {.key_alpha = 1.0}, context);
+  const Plan plan = planner.make({}, {}).value();
+  ASSERT_FALSE(layout.attention.empty());
+  EXPECT_EQ(plan.keys.size(), layout.attention.size());
+  Folds folds;
+  for (KeyPlan smoothed : plan.keys) {
+    EXPECT_GT(smoothed.scales.moved, 0) << smoothed.attention.key;
+    for (double& lambda : smoothed.scales.lambda) lambda = std::exp2(std::nearbyint(std::log2(lambda)));
+    ASSERT_TRUE(fold_keys(smoothed, weights, folds));
+  }
+  const oasr::testing::TemporaryFolder temporary;
+  NativeContent content = load::content_of(loaded);
+  content.tensors = folded(loaded.model->layers().state(), folds);
+  write_native(temporary.path() / "folded", content).value();
+  const auto folded_model = load::load_model(temporary.path() / "folded", {}, context).value();
+  EXPECT_TRUE(same_bits(probe.reference(), probe.run(*folded_model.model).value()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ProbeTest,

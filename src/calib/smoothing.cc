@@ -14,26 +14,23 @@ constexpr double kLeastWeightShare = 1e-5;  // of the greatest column
 
 int floor_log2(double value) { return static_cast<int>(std::floor(std::log2(value))); }
 
-// The exponents that the guard allows for a channel.
-struct Range {
-  int least, greatest;
-};
+}  // namespace
 
-Range allowed(double weight, double absorber, bool runtime) {
-  Range range{kLeastExponent, -kLeastExponent};
-  if (weight > 0) range.greatest = std::min(range.greatest, floor_log2(kGreatestHalf / weight));
-  if (!runtime && absorber > 0) {
-    range.least = std::max(range.least, -floor_log2(kGreatestHalf / absorber));
-    const int above_subnormal = floor_log2(absorber) - kLeastExponent;
-    range.greatest = std::min(range.greatest, std::max(0, above_subnormal));
+ExponentRange ExponentRange::both(ExponentRange other) const {
+  return {std::max(least, other.least), std::min(greatest, other.greatest)};
+}
+
+ExponentRange half_range(double raised, double lowered) {
+  ExponentRange range{kLeastExponent, -kLeastExponent};
+  if (raised > 0) range.greatest = std::min(range.greatest, floor_log2(kGreatestHalf / raised));
+  if (lowered > 0) {
+    range.least = std::max(range.least, -floor_log2(kGreatestHalf / lowered));
+    range.greatest = std::min(range.greatest, floor_log2(lowered) - kLeastExponent);
   }
-  // A value that is out of range as it is stays where it is.
   range.least = std::min(range.least, 0);
   range.greatest = std::max(range.greatest, 0);
   return range;
 }
-
-}  // namespace
 
 float Smoothing::scale(std::size_t channel) const { return std::ldexp(1.0f, exponents[channel]); }
 float Smoothing::inverse(std::size_t channel) const { return std::ldexp(1.0f, -exponents[channel]); }
@@ -54,7 +51,7 @@ Smoothing smooth(const SmoothingInput& input, double alpha) {
     const double weight = std::max<double>(input.weight[k], kLeastWeightShare * greatest);
     const double wanted = std::nearbyint(alpha * std::log2(static_cast<double>(input.input[k])) -
                                          (1 - alpha) * std::log2(weight));
-    const Range range = allowed(input.weight[k], runtime ? 0.0 : input.absorber[k], runtime);
+    const ExponentRange range = half_range(input.weight[k], runtime ? 0.0 : input.absorber[k]);
     const double kept = std::clamp<double>(wanted, range.least, range.greatest);
     if (kept != wanted) ++smoothing.clamped;
     smoothing.exponents[k] = static_cast<int>(kept);

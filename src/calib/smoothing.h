@@ -31,6 +31,17 @@ struct Smoothing {
   float inverse(std::size_t channel) const;  // 1/s
 };
 
+// The exponents that a factor may have so that what is folded stays in the range of float16. 0 is one of
+// them: a value that is out of range as it is stays where it is.
+struct ExponentRange {
+  int least, greatest;
+  ExponentRange both(ExponentRange other) const;  // what this and the other allow
+  ExponentRange inverse() const { return {-greatest, -least}; }
+};
+// Of 2^e, which multiplies numbers up to `raised` and divides those up to `lowered`: products up to 60000 and
+// |e| up to 14, quotients up to 60000 and from 2^-14 on unless they were below. 0: nothing there.
+ExponentRange half_range(double raised, double lowered);
+
 // s = 2^round(log2(max|X|^alpha / max|W|^(1 - alpha))), alpha in [0, 1]. Held in the range in which all that is
 // folded stays a normal number of float16: W s and absorber / s at most 60000, the absorber not below
 // 2^-14 unless it was, 1/s of a runtime smoother in [2^-14, 2^14]. A weight column below 1e-5 of the greatest

@@ -58,23 +58,22 @@ std::vector<float> Weights::column_amax(const std::string& path) const {
   return greatest;
 }
 
-std::vector<float> Weights::row_amax(const std::string& path) const {
+std::int64_t Weights::rows(const std::string& path) const { return at(path + ".weight").shape[0]; }
+
+std::vector<float> Weights::output_amax(const std::string& path) const {
   FloatRows rows(at(path + ".weight"));
-  std::vector<float> row(static_cast<std::size_t>(rows.columns())), greatest;
+  const auto outputs = static_cast<std::size_t>(rows.source().shape[0]);
+  const auto width = static_cast<std::size_t>(rows.source().shape.elements()) / outputs;  // 1: gamma
+  std::vector<float> row(static_cast<std::size_t>(rows.columns())), greatest = bias(path);
+  greatest.resize(outputs, 0.0f);
+  for (float& value : greatest) value = std::abs(value);
   for (std::int64_t n = 0; n < rows.rows(); ++n) {
     rows.read(n, row);
-    float most = 0;
-    for (const float value : row) most = std::max(most, std::abs(value));
-    greatest.push_back(most);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      float& most = greatest[(static_cast<std::size_t>(n) * row.size() + i) / width];
+      most = std::max(most, std::abs(row[i]));
+    }
   }
-  return greatest;
-}
-
-std::vector<float> Weights::vector_amax(const std::string& path) const {
-  std::vector<float> greatest = all_values(at(path + ".weight"));
-  for (float& value : greatest) value = std::abs(value);
-  const auto beta = bias(path);
-  for (std::size_t i = 0; i < beta.size(); ++i) greatest[i] = std::max(greatest[i], std::abs(beta[i]));
   return greatest;
 }
 
@@ -90,13 +89,13 @@ quant::WeightSource Weights::source(const std::string& path, const Scaling& fold
   if (shape.rank() == 2) {
     return {.shape = shape, .rows = [rows, &fold](std::int64_t n, std::span<float> out) {
               rows->read(n, out);
-              const int down = fold.rows.empty() ? 0 : fold.rows[static_cast<std::size_t>(n)];
               for (std::size_t k = 0; k < out.size(); ++k) {
-                out[k] = std::ldexp(out[k], (fold.columns.empty() ? 0 : fold.columns[k]) - down);
+                out[k] = fold.apply(out[k], static_cast<std::size_t>(n),
+                                    fold.columns.empty() ? 0 : fold.columns[k]);
               }
             }};
   }
-  CHECK(fold.rows.empty() && fold.columns.empty(), "no fold reaches a convolution");
+  CHECK(fold.rows.empty() && fold.columns.empty() && fold.factors.empty(), "no fold reaches a convolution");
   const std::int64_t channels = shape[1];
   Shape stored =
       shape.rank() == 3 ? Shape{shape[0], shape[2], channels} : Shape{shape[0], shape[2], shape[3], channels};

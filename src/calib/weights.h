@@ -19,11 +19,12 @@ class Weights {
   // (load::LoadedModel::originals).
   explicit Weights(const layers::LayerList& layers, std::span<const TensorSource> originals = {});
 
-  // Greatest |W[n, k]| over n, [K]; the same over k, [N]. Of convolutions k runs over channels.
+  std::int64_t rows(const std::string& path) const;  // N of a product, D of a norm
+  // Greatest |W[n, k]| over n, [K]. Of convolutions k runs over channels.
   std::vector<float> column_amax(const std::string& path) const;
-  std::vector<float> row_amax(const std::string& path) const;
-  // Greatest of |gamma| and |beta|, or of |bias|, [D]; zeros without them.
-  std::vector<float> vector_amax(const std::string& path) const;
+  // The greatest magnitude of what a factor of each output multiplies: of a row and its bias, [N], or of
+  // gamma and beta, [D].
+  std::vector<float> output_amax(const std::string& path) const;
   std::vector<float> bias(const std::string& path) const;  // empty: none
 
   // The weight as quantization methods store it (taps before channels), folded. Of convolutions only

@@ -1,5 +1,5 @@
-// What may watch a run: told of numbers that are not finite and, when it asks, of every layer's time or
-// input.
+// What may watch a run: told of numbers that are not finite and, when it asks, of every layer's time, input
+// or output.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,10 @@ class RunObserver {
   virtual bool wants_inputs() const { return false; }
   // The float32 rows that a layer with a matrix is about to multiply. Not called for int8 rows of a link.
   virtual void layer_input(std::string_view /*layer*/, ConstMatrix /*x*/) {}
+  // Whether layer_output() is to be called.
+  virtual bool wants_outputs() const { return false; }
+  // The float32 rows that a layer with a matrix, or a norm, has written. Not called for int8 rows of a link.
+  virtual void layer_output(std::string_view /*layer*/, ConstMatrix /*y*/) {}
   // Of the rows that each layer sees from now on, counted over its calls, the first `rows` come from audio
   // and the rest from padding. Negative: all come from audio, as at the beginning.
   virtual void audio_rows(std::int64_t /*rows*/) {}
@@ -41,6 +45,8 @@ class RelayObserver : public RunObserver {
   }
   bool wants_inputs() const override { return next_ != nullptr && next_->wants_inputs(); }
   void layer_input(std::string_view layer, ConstMatrix x) override { next_->layer_input(layer, x); }
+  bool wants_outputs() const override { return next_ != nullptr && next_->wants_outputs(); }
+  void layer_output(std::string_view layer, ConstMatrix y) override { next_->layer_output(layer, y); }
   void audio_rows(std::int64_t rows) override {
     if (next_ != nullptr) next_->audio_rows(rows);
   }

@@ -29,6 +29,7 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
                                   .ldy = y.stride});
     return kernels::NotFinite{};
   });
+  show_output(context, path_, y);
 }
 
 void LayerNorm::forward(ExecContext& context, ConstMatrix x, quant::Activation& y) const {

@@ -86,6 +86,7 @@ void Linear::forward(ExecContext& context, const quant::Activation& x,
   show_input(context, spec_.path, x);
   watched(context, spec_.path, x.rows(),
           [&] { return method_->forward(context, x, residual, y); });
+  show_output(context, spec_.path, y);
 }
 
 void Linear::forward(ExecContext& context, const quant::Activation& x, quant::Activation& y) const {

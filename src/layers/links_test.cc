@@ -45,6 +45,7 @@ class Block {
                         .producer = "norm",
                         .fuse_output_quant = true}},
             .chains = {{.producer = "up", .consumer = "down"}},
+            .attention = {},
             .batch_invariant = {}};
   }
   // "norm>up up>down"

@@ -1,4 +1,5 @@
-// What the observer of a run is told, if there is one: how a layer's method went, and what it is given.
+// What the observer of a run is told, if there is one: how a layer's method went, what it is given
+// and what it makes of that.
 #pragma once
 
 #include <chrono>
@@ -31,6 +32,12 @@ inline void show_input(const ExecContext& context, std::string_view path, const 
   RunObserver* observer = context.observer;
   if (observer == nullptr || !observer->wants_inputs() || quant::ActivationAccess::is_int8(x)) return;
   observer->layer_input(path, quant::ActivationAccess::floats(x));
+}
+
+// The same of the rows that it has written.
+inline void show_output(const ExecContext& context, std::string_view path, ConstMatrix y) {
+  RunObserver* observer = context.observer;
+  if (observer != nullptr && observer->wants_outputs()) observer->layer_output(path, y);
 }
 
 }  // namespace oasr::layers

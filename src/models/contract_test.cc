@@ -145,6 +145,18 @@ TEST(Architectures, LayoutsNameRealLayers) {
       ASSERT_NE(consumer, nullptr) << chain.consumer;
       EXPECT_EQ(producer->method().out_features(), consumer->method().in_features());
     }
+    for (const quant::AttentionScores& attention : layout.attention) {
+      const auto outputs = [&](const std::string& path) {
+        const layers::Linear* product = layers.find_linear(path);
+        EXPECT_NE(product, nullptr) << path;
+        return product == nullptr ? 0 : product->method().out_features();
+      };
+      const std::int64_t d = attention.head_dim;
+      EXPECT_GT(d, 0) << attention.key;
+      EXPECT_EQ(attention.query_heads % attention.kv_heads, 0) << attention.key;
+      EXPECT_LE(attention.query_row + attention.query_heads * d, outputs(attention.query)) << attention.query;
+      EXPECT_LE(attention.key_row + attention.key_channels(), outputs(attention.key)) << attention.key;
+    }
     for (const std::string& path : layout.batch_invariant)
       EXPECT_NE(layers.find_linear(path), nullptr) << path;
   }

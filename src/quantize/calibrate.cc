@@ -38,6 +38,12 @@ std::vector<calib::WatchedLayer> watched_layers(const std::vector<quant::LayerFa
                       .channel_histograms = chained,
                       .padding = chained || convolution});
   }
+  for (const quant::AttentionScores& attention : layout.attention) {
+    layers.push_back({.path = attention.key,
+                      .channels = attention.key_channels(),
+                      .output = true,
+                      .first_channel = attention.key_row});
+  }
   return layers;
 }
 

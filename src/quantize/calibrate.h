@@ -27,7 +27,7 @@ struct Calibrated {
 };
 
 // The layers that calibration watches: all that a scheme could take. Consumers of a chain keep what a static
-// scale of a smoothed input needs.
+// scale of a smoothed input needs. And the keys of attention that could be smoothed.
 std::vector<calib::WatchedLayer> watched_layers(const std::vector<quant::LayerFacts>& facts,
                                                 const quant::QuantLayout& layout);
 

@@ -15,6 +15,11 @@ constexpr std::array kFolds = {EnumName<quant::Fold>{quant::Fold::norm_affine, "
                                EnumName<quant::Fold>{quant::Fold::producer_rows, "producer_rows"},
                                EnumName<quant::Fold>{quant::Fold::runtime, "runtime"}};
 
+constexpr std::array kPairings = {
+    EnumName<quant::RotaryPairing>{quant::RotaryPairing::none, "none"},
+    EnumName<quant::RotaryPairing>{quant::RotaryPairing::split_half, "split_half"},
+    EnumName<quant::RotaryPairing>{quant::RotaryPairing::interleaved, "interleaved"}};
+
 void describe_input(const calib::InputStatistics& seen, const calib::LayerPlan* plan, LayerEntry& entry) {
   entry.rows = seen.rows();
   if (seen.rows() == 0) return;
@@ -107,6 +112,25 @@ Result<std::vector<LayerEntry>> describe_layers(const Workbench& bench, const ca
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+std::vector<KeyReport> describe_keys(const calib::Plan& plan) {
+  std::vector<KeyReport> reports;
+  for (const calib::KeyPlan& keys : plan.keys) {
+    const calib::KeyScales& scales = keys.scales;
+    const auto [least, greatest] = std::ranges::minmax(scales.lambda);
+    reports.push_back(
+        {.key = keys.attention.key,
+         .query = keys.attention.query,
+         .pairing = std::string(enum_name<quant::RotaryPairing>(kPairings, keys.attention.pairing)),
+         .alpha = scales.alpha,
+         .least = static_cast<float>(least),
+         .greatest = static_cast<float>(greatest),
+         .moved = scales.moved,
+         .idle = scales.idle,
+         .clamped = scales.clamped});
+  }
+  return reports;
 }
 
 void count_passes(const load::QuantizationReport& served, Report& report) {

@@ -18,6 +18,8 @@ Result<std::vector<LayerEntry>> describe_layers(const Workbench& bench, const ca
                                                 const quant::QuantizationSpec& spec,
                                                 const load::QuantizationReport* served);
 
+std::vector<KeyReport> describe_keys(const calib::Plan& plan);
+
 // Inputs that are quantized in a pass of their own, and that a norm or a product writes as int8.
 void count_passes(const load::QuantizationReport& served, Report& report);
 

@@ -136,6 +136,20 @@ TEST_F(Quantize, SmoothingChangesNoBitOfFullPrecision) {
   EXPECT_GT(folded, 4);
 }
 
+TEST_F(Quantize, SmoothedKeysAreProvenAndReported) {
+  files.write("mine.yaml",
+              "name: mine\nscheme: int8_w8a8\nalgorithms: [smoothquant, smoothattention, rtn]\n");
+  options.recipe = path("mine.yaml");
+  const auto outcome = run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  const Json report = parse_json(outcome->report_json, "report").value();
+  EXPECT_GT(report.at("proof").at("greatest_difference").get<double>(),
+            0.0);  // float32 rounds the folded rows
+  EXPECT_THAT(outcome->summary, HasSubstr("the keys of 4 attentions are divided by"));
+  ASSERT_EQ(report.at("keys").size(), 4u);  // of two decoders of a layer each, themselves and the encoder's
+  for (const Json& keys : report.at("keys")) EXPECT_EQ(keys.at("moved").get<int>(), 32) << keys;
+}
+
 TEST_F(Quantize, GivesTheSameBytesWhateverTheOrderAndTheThreads) {
   options.recipe = "smoothquant_w8a8_fused";
   ASSERT_TRUE(run("a"));

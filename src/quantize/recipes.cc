@@ -23,6 +23,12 @@ constexpr std::array kAlpha = {
                     .words = kSearch,
                     .fraction = true,
                     .what = "how much of a channel's range moves from the input to the weights"}};
+constexpr std::array kKeyAlpha = {
+    AlgorithmOption{.name = "alpha",
+                    .initial = "0.5",
+                    .words = {},
+                    .fraction = true,
+                    .what = "how much of a channel's range moves from the keys to the queries"}};
 constexpr std::array kObserver = {
     AlgorithmOption{.name = "observer",
                     .initial = "mse",
@@ -40,6 +46,9 @@ constexpr std::array kAlgorithms = {
     Algorithm{.name = "smoothquant",
               .what = "moves outlier channels of inputs into the weights",
               .options = kAlpha},
+    Algorithm{.name = "smoothattention",
+              .what = "moves outlier channels of attention keys into queries, for 4-bit KV caches",
+              .options = kKeyAlpha},
     Algorithm{.name = "static_inputs",
               .what = "one calibrated input scale where the product before can write int8",
               .options = kObserver},
@@ -53,9 +62,7 @@ constexpr std::array kAlgorithms = {
               .what = "clips int8 weight rows where that lowers the error on calibrated inputs"},
     Algorithm{.name = "bias_correction",
               .what = "takes the mean error of the rounded weights out of the bias"},
-    Algorithm{.name = "rtn",
-              .what = "rounds weights to the nearest code of the scheme",
-              .calibrates = false},
+    Algorithm{.name = "rtn", .what = "rounds weights to the nearest code of the scheme", .calibrates = false},
 };
 
 constexpr std::array<std::string_view, 1> kRtn = {"rtn"};

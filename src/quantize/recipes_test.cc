@@ -187,6 +187,19 @@ TEST(RecipeFile, OptionsThatAreLeftOutHaveTheirDefaults) {
   EXPECT_EQ(parsed->steps, recipe("smoothquant_w8a8_fused").steps);
 }
 
+// No recipe of the table runs it: it is for caches of 4 bits.
+TEST(RecipeFile, MaySmoothKeysByAnAlphaOfTheirOwn) {
+  const auto mine =
+      parse_recipe(file("[smoothquant, smoothattention: {alpha: 0.25}, rtn]"), "mine.yaml").value();
+  EXPECT_EQ(number_of(*find_step(mine, "smoothattention"), "alpha"), 0.25);
+  EXPECT_TRUE(needs_calibration(mine));
+  EXPECT_EQ(parse_recipe(file("[smoothattention, rtn]"), "mine.yaml")->steps[0].options.at("alpha"), "0.5");
+  EXPECT_THAT(error_of(file("[smoothattention: {alpha: search}, rtn]")).what,
+              HasSubstr("'search' is not a value"));
+  for (const auto& row : recipe_rows())
+    EXPECT_EQ(std::ranges::find(row.algorithms, "smoothattention"), row.algorithms.end()) << row.name;
+}
+
 TEST(RecipeFile, OfAMissingPathIsNotFound) {
   const auto missing = find_recipe("/nowhere/mine.yaml");
   ASSERT_FALSE(missing);
@@ -210,26 +223,21 @@ TEST(RecipeFile, FaultsNameTheirPlace) {
       {"name: ''\nscheme: int8_w8a8\nalgorithms: [rtn]", "mine.yaml: name", "empty", ""},
       {"name: int8_w8a8_rtn\nscheme: int8_w8a8\nalgorithms: [rtn]", "mine.yaml: name",
        "the name of another recipe", ""},
-      {"name: mine\nscheme: int8_w8\nalgorithms: [rtn]", "mine.yaml: scheme",
-       "'int8_w8' is not a scheme", "did you mean int8_w8a8?"},
+      {"name: mine\nscheme: int8_w8\nalgorithms: [rtn]", "mine.yaml: scheme", "'int8_w8' is not a scheme",
+       "did you mean int8_w8a8?"},
       {"name: mine\nscheme: int8_w8a8_static\nalgorithms: [rtn]", "mine.yaml: scheme",
        "is what static_inputs gives", "use int8_w8a8"},
       {file("rtn"), "mine.yaml: algorithms", "not a list", ""},
       {file("[]"), "mine.yaml: algorithms", "the last algorithm is not rtn", ""},
-      {file("[smoothquant]"), "mine.yaml: algorithms", "the last algorithm is not rtn",
-       "end the list"},
-      {file("[gptq, rtn]"), "mine.yaml: algorithms[0]", "'gptq' is not an algorithm",
-       "smoothquant, "},
+      {file("[smoothquant]"), "mine.yaml: algorithms", "the last algorithm is not rtn", "end the list"},
+      {file("[gptq, rtn]"), "mine.yaml: algorithms[0]", "'gptq' is not an algorithm", "smoothquant, "},
       {file("[5, rtn]"), "mine.yaml: algorithms[0]", "not an algorithm", "NAME"},
-      {file("[{smoothquant: {}, rtn: {}}]"), "mine.yaml: algorithms[0]", "not an algorithm",
-       "NAME"},
+      {file("[{smoothquant: {}, rtn: {}}]"), "mine.yaml: algorithms[0]", "not an algorithm", "NAME"},
       {file("[rtn, rtn]"), "mine.yaml: algorithms[1]", "rtn comes twice", ""},
       {file("[static_inputs, smoothquant, rtn]"), "mine.yaml: algorithms[1]",
-       "smoothquant comes before static_inputs", "the order is smoothquant, static_inputs"},
-      {file("[rtn, bias_correction]"), "mine.yaml: algorithms[1]",
-       "bias_correction comes before rtn", ""},
-      {file("[{smoothquant: 0.5}, rtn]"), "mine.yaml: algorithms[0].smoothquant", "not a mapping",
-       ""},
+       "smoothquant comes before static_inputs", "the order is smoothquant, smoothattention, static_inputs"},
+      {file("[rtn, bias_correction]"), "mine.yaml: algorithms[1]", "bias_correction comes before rtn", ""},
+      {file("[{smoothquant: 0.5}, rtn]"), "mine.yaml: algorithms[0].smoothquant", "not a mapping", ""},
       {file("[{smoothquant: {alfa: 0.5}}, rtn]"), "mine.yaml: algorithms[0].smoothquant.alfa",
        "no option 'alfa'", "its options: alpha"},
       {file("[{smoothquant: {alpha: 2}}, rtn]"), "mine.yaml: algorithms[0].smoothquant.alpha",

@@ -35,6 +35,17 @@ struct SmoothingReport {
   double error_before = 0, error_after = 0;
 };
 
+// How the keys of attention are scaled: k / λ, λ q.
+struct KeyReport {
+  std::string key, query;  // paths
+  std::string pairing;     // of rotary positions: "none", "split_half", "interleaved"
+  double alpha = 0;
+  float least = 1, greatest = 1;  // λ
+  std::int64_t moved = 0;         // channels with λ != 1
+  std::int64_t idle = 0;          // never other than 0: λ = 1
+  std::int64_t clamped = 0;       // channels that the float16 guard held back
+};
+
 // The output of a quantized layer beside that of full precision.
 struct ErrorReport {
   double snr_db = 0;  // infinite without any error
@@ -96,6 +107,7 @@ struct Report {
   std::int64_t quantize_passes = 0;  // inputs that are quantized in a pass of their own
   std::int64_t fused_inputs = 0;     // inputs that a norm or a product writes as int8
   std::optional<CalibrationReport> calibration;
+  std::vector<KeyReport> keys;  // of all smoothed attention, in the order of the layout
   std::optional<FoldProof> proof;
   // Nats: how far the quantized model's output distributions are from those of full precision, on calibration
   // audio (calib::divergence).

@@ -144,6 +144,7 @@ std::string to_look_at(const Report& report) {
     }
   }
   sentences.push_back(smoothing_sentence(report));
+  sentences.push_back(key_sentence(report));
   if (report.proof) sentences.push_back(proof_sentence(*report.proof));
   if (report.divergence) sentences.push_back(divergence_sentence(*report.divergence));
   if (!quantized_layers(report).empty()) sentences.push_back(input_sentence(report));
@@ -204,6 +205,7 @@ std::string range_section(const Report& report) {
              "is long has channels that coarsen the code of all others.",
              "note") +
          plots + details("how each layer was smoothed", smoothing_table(report)) +
+         details("how the keys of attention were scaled", key_table(report)) +
          details("static input scales, what every observer would have chosen", observer_table(report));
 }
 

@@ -53,6 +53,18 @@ OrderedJson smoothing_json(const SmoothingReport& smoothing) {
           {"error_after", smoothing.error_after}};
 }
 
+OrderedJson key_json(const KeyReport& keys) {
+  return {{"key", keys.key},
+          {"query", keys.query},
+          {"pairing", keys.pairing},
+          {"alpha", keys.alpha},
+          {"least", shortest(keys.least)},
+          {"greatest", shortest(keys.greatest)},
+          {"moved", keys.moved},
+          {"idle", keys.idle},
+          {"clamped", keys.clamped}};
+}
+
 OrderedJson error_json(const ErrorReport& error) {
   return {{"snr_db", error.snr_db}, {"cosine", error.cosine}};
 }
@@ -164,6 +176,7 @@ OrderedJson to_json(const Report& report) {
           {"quantize_passes", report.quantize_passes},
           {"fused_inputs", report.fused_inputs},
           {"calibration", object(report.calibration, calibration_json)},
+          {"keys", list(report.keys, key_json)},
           {"proof", object(report.proof, proof_json)},
           {"divergence", or_null(report.divergence)},
           {"gate", object(report.gate, gate_json)},

@@ -158,6 +158,20 @@ std::string smoothing_sentence(const Report& report) {
       ratio_text(std::ranges::max(after)));
 }
 
+std::string key_sentence(const Report& report) {
+  if (report.keys.empty()) return {};
+  float least = 1, greatest = 1;
+  std::int64_t moved = 0, clamped = 0;
+  for (const KeyReport& keys : report.keys) {
+    least = std::min(least, keys.least), greatest = std::max(greatest, keys.greatest);
+    moved += keys.moved, clamped += keys.clamped;
+  }
+  return fmt::format(
+      "the keys of {} are divided by {} to {}, and their queries multiplied: {}, {} held back.",
+      counted(std::ssize(report.keys), "attention"), short_number(least), short_number(greatest),
+      counted(moved, "channel"), clamped);
+}
+
 std::string mode_sentence(const GateMode& mode) {
   if (mode.groups.empty()) return mode.name + ": nothing was decoded.";
   const auto& all = mode.groups.front();

@@ -49,6 +49,7 @@ Layers worst_first(const Report& report);
 std::string size_sentence(const Report& report);
 std::string input_sentence(const Report& report);
 std::string smoothing_sentence(const Report& report);  // empty: nothing was smoothed
+std::string key_sentence(const Report& report);        // empty: no keys were
 std::string mode_sentence(const GateMode& mode);
 std::string symptom_sentence(const GateMode& mode);  // lower case
 std::string gate_sentence(const GateReport& gate);

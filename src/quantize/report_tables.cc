@@ -128,6 +128,18 @@ std::string smoothing_table(const Report& report) {
                rows);
 }
 
+std::string key_table(const Report& report) {
+  std::vector<Row> rows;
+  for (const KeyReport& k : report.keys) {
+    rows.push_back({k.key, short_number(k.alpha),
+                    fmt::format("{} – {}", short_number(k.least), short_number(k.greatest)),
+                    std::to_string(k.moved), std::to_string(k.idle), std::to_string(k.clamped), k.pairing,
+                    k.query});
+  }
+  return table(
+      {"<keys of", "alpha", "scales", "channels moved", "idle", "held back", "<rotary pairs", "<into"}, rows);
+}
+
 std::string observer_table(const Report& report) {
   std::vector<Row> rows;
   for (const auto& layer : report.layers) {

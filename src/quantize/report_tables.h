@@ -15,6 +15,7 @@ std::string back_off_table(const GateReport& gate);
 std::string worst_table(const Report& report, std::size_t most);
 std::string error_table(const Report& report);
 std::string smoothing_table(const Report& report);
+std::string key_table(const Report& report);
 std::string observer_table(const Report& report);
 std::string skipped_table(const Report& report);
 std::string fallback_table(const Report& report);

@@ -187,6 +187,8 @@ Report full_report() {
                                          .seconds = 1.5,
                                          .ids = {"u"},
                                          .notes = {"n"}};
+  report.keys = {{.key = "a.0.k", .query = "a.0.q", .pairing = "none", .alpha = 0.5, .least = 0.5F,
+                  .greatest = 4, .moved = 2, .idle = 1, .clamped = 3}};
   report.proof = FoldProof{.utterances = 1, .values = 9, .greatest_difference = 0.125};
   report.divergence = 0.0625;
   report.gate = GateReport{.manifest = "g",
@@ -216,6 +218,8 @@ constexpr const char* kFullJson =
     R"("calib_dtype":"float32","bytes_before":104857600,"bytes_after":41943040,"quantize_passes":5,"fused_inputs":3,)"
     R"("calibration":{"manifest":"m","manifest_hash":"h","selection":"s","utterances":1,)"
     R"("available":3,"asked":2,"seconds":1.5,"ids":["u"],"notes":["n"]},)"
+    R"("keys":[{"key":"a.0.k","query":"a.0.q","pairing":"none","alpha":0.5,"least":0.5,"greatest":4.0,)"
+    R"("moved":2,"idle":1,"clamped":3}],)"
     R"("proof":{"utterances":1,"values":9,"greatest_difference":0.125},"divergence":0.0625,)"
     R"("gate":{"manifest":"g","normalizer":"none","limit":0.1,"utterances":20,"seconds":60.0,)"
     R"("modes":[{"name":"offline","groups":[{"name":"all","utterances":20,)"
@@ -239,6 +243,8 @@ constexpr const char* kFullJson =
 
 TEST(ReportJson, HoldsEveryValueInOneOrder) {
   EXPECT_EQ(dump_json(to_json(full_report())), kFullJson);
+  EXPECT_THAT(key_sentence(full_report()), HasSubstr("1 attention are divided by 0.5 to 4, and their queries"));
+  EXPECT_THAT(to_html(full_report()), HasSubstr("a.0.k"));
 }
 
 TEST(ReportJson, WhatWasNotMeasuredIsNull) {

@@ -93,6 +93,7 @@ std::string to_text(const Report& report) {
   if (const auto smoothing = smoothing_sentence(report); !smoothing.empty()) {
     text += line("smoothing", smoothing);
   }
+  if (const auto keys = key_sentence(report); !keys.empty()) text += line("keys", keys);
   if (report.proof) text += line("fold proof", proof_sentence(*report.proof));
   if (report.divergence) text += line("divergence", divergence_sentence(*report.divergence));
   text += report.gate ? gate_lines(*report.gate) : line("gate", "was not asked for");

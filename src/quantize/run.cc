@@ -31,6 +31,7 @@ calib::PlanOptions plan_options(const Recipe& recipe, std::function<bool()> canc
   options.cancelled = std::move(cancelled);
   options.smooth = find_step(recipe, "smoothquant") != nullptr;
   if (options.smooth) options.alpha = fixed_alpha(recipe);
+  if (const Step* step = find_step(recipe, "smoothattention")) options.key_alpha = number_of(*step, "alpha");
   const auto observer = [&](const char* algorithm) -> const calib::Observer* {
     const Step* step = find_step(recipe, algorithm);
     return step == nullptr ? nullptr : calib::find_observer(step->options.at("observer")).value();
@@ -213,6 +214,24 @@ Result<const calib::Probe*> Run::probe() {
   return &*probe_;
 }
 
+// All that the plan folds, one by one, and what it is in words.
+Result<std::vector<std::pair<std::string, calib::Folds>>> Run::single_folds() const {
+  std::vector<std::pair<std::string, calib::Folds>> all;
+  for (const calib::GroupPlan& group : plan_.groups) {
+    all.emplace_back(
+        fmt::format("the scales of {} into {}", fmt::join(group.group.consumers, ", "), group.group.producer),
+        bench_.planner().folds_of(group));
+  }
+  for (const calib::KeyPlan& keys : plan_.keys) {
+    auto& [what, folds] = all.emplace_back(
+        fmt::format("the scales of the keys of {} into {}", keys.attention.key, keys.attention.query),
+        calib::Folds());
+    TRY(calib::fold_keys(keys, bench_.weights(), folds));
+  }
+  std::erase_if(all, [](const auto& fold) { return fold.second.empty(); });
+  return all;
+}
+
 Status Run::prove() {
   if (plan_.folds.empty() || !drafts_) return {};
   const calib::Probe* ask = TRY(probe());
@@ -237,14 +256,11 @@ Status Run::prove() {
                             .values = values,
                             .greatest_difference = difference};
   if (difference <= kFoldedDifference) return {};
-  for (const calib::GroupPlan& group : plan_.groups) {
-    const auto folds = bench_.planner().folds_of(group);
-    if (folds.empty()) continue;
+  for (const auto& [what, folds] : TRY(single_folds())) {
     const double alone = TRY(difference_with(folds));
     if (alone <= kFoldedDifference) continue;
     return unexpected(ErrorCode::internal,
-                      fmt::format("folding the scales of {} into {} changes what the model says by {:.3g}",
-                                  fmt::join(group.group.consumers, ", "), group.group.producer, difference),
+                      fmt::format("folding {} changes what the model says by {:.3g}", what, difference),
                       source_.string(), "nothing was written; leave the layers out with --ignore");
   }
   return unexpected(
@@ -286,6 +302,7 @@ Status Run::time_layers() {
 
 Status Run::describe() {
   report_.layers = TRY(describe_layers(bench_, plan_, spec_, served_ ? &*served_ : nullptr));
+  report_.keys = describe_keys(plan_);
   report_.bytes_before = bench_.full_bytes();
   std::ranges::copy(plan_.notes, std::back_inserter(report_.notes));
   if (served_) {

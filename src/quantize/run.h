@@ -45,6 +45,7 @@ class Run {
   Status write_candidate();                 // the plan
   Status stage();                           // writes it and loads it as a user would
   Result<const calib::Probe*> probe();      // on a few calibration recordings
+  Result<std::vector<std::pair<std::string, calib::Folds>>> single_folds() const;
   Status measure_effects();                 // of every layer, on what the probe says
   Status measure_convolutions(const calib::Probe& ask);
   Result<std::vector<RankedLayer>> ranking();  // by effect, worst first

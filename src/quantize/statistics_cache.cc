@@ -10,6 +10,9 @@
 namespace oasr::quantize {
 namespace {
 
+// Changes with what calibration keeps, so that a file with less is not taken for it.
+constexpr const char* kMeasured = "inputs, padding, keys";
+
 // What is not in the tensors of a calibration.
 constexpr const char* kSeconds = "seconds";
 constexpr const char* kNotes = "notes";
@@ -38,6 +41,7 @@ Result<std::string> calibration_key(const Checkpoint& source, const CalibrationS
     files += TRY(file_digest(path, Digest::Kind::sha256, options.cancelled)) + "\n";
   }
   const OrderedJson key = {{"oasr", version()},
+                           {"measured", kMeasured},
                            {"checkpoint", "sha256:" + text_digest(files)},
                            {"recordings", set.hash},
                            {"dtype", options.dtype},

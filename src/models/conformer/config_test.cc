@@ -127,6 +127,10 @@ TEST(ConformerLayers, FoldAsTheStructureAllows) {
   EXPECT_EQ(group(decoder + "src_attn.linear_k").fold, Fold::runtime);
   EXPECT_EQ(group(decoder + "src_attn.linear_q").producer, decoder + "norm2");
   EXPECT_EQ(group(decoder + "self_attn.linear_q").consumers.size(), 3u);
+  // pos_bias_u, pos_bias_v and linear_pos stand in the scores of the encoder's attention too.
+  for (const quant::AttentionScores& attention : layout.attention)
+    EXPECT_TRUE(attention.key.starts_with("decoder.")) << attention.key;
+  EXPECT_EQ(layout.attention.size(), 6u * 2);
   EXPECT_EQ(layout.chains.size(), 12u * 2 + 6);
   EXPECT_EQ(layout.batch_invariant.size(), 13u);  // out.0 and twelve linear_pos
 }

@@ -89,7 +89,9 @@ void encoder_layout(quant::QuantLayout& layout, const Config& config) {
     feed_forward(layout, path + ".feed_forward_macaron", path + ".norm_ff_macaron", config.encoder.activation);
     norm_group(layout, {attention + "qkv"}, path + ".norm_mha", true);
     layout.groups.push_back({.consumers = {attention + "out"}, .fold = Fold::v_to_o, .producer = attention + "qkv"});
-    // Between the norm and the convolution lie the mask, the padding and a stream's cache.
+    // No scale of its keys: pos_bias_u and pos_bias_v are added to the queries behind linear_q, and
+    // linear_pos makes further keys, so that q · k is but one of the terms of a score. Between the norm and
+    // the convolution lie the mask, the padding and a stream's cache.
     norm_group(layout, {convolution + "1"}, path + ".norm_conv", false);
     runtime_group(layout, {convolution + "2"});
     feed_forward(layout, path + ".feed_forward", path + ".norm_ff", config.encoder.activation);
@@ -113,6 +115,14 @@ void decoder_layout(quant::QuantLayout& layout, const Config& config, bool left,
                              .fold = Fold::v_to_o,
                              .producer = product(".src_attn.linear_v")});
     feed_forward(layout, path + ".feed_forward", path + ".norm3", config.decoder->activation);
+    const std::int64_t heads = config.decoder->attention_heads;
+    for (const char* attention : {".self_attn", ".src_attn"}) {
+      layout.attention.push_back({.query = path + attention + ".linear_q",
+                                  .key = path + attention + ".linear_k",
+                                  .query_heads = heads,
+                                  .kv_heads = heads,
+                                  .head_dim = config.encoder.output_size / heads});
+    }
   }
 }
 

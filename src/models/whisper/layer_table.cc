@@ -47,14 +47,17 @@ struct Side {
   std::string path;  // "model.encoder"
   int layers;
   int ffn;
+  int heads;
   bool decoder;
 
   std::string block(int layer) const { return path + ".layers." + std::to_string(layer); }
 };
 
 std::array<Side, 2> sides(const Config& config) {
-  return {Side{"model.encoder", config.encoder_layers, config.encoder_ffn_dim, false},
-          Side{"model.decoder", config.decoder_layers, config.decoder_ffn_dim, true}};
+  return {Side{"model.encoder", config.encoder_layers, config.encoder_ffn_dim,
+               config.encoder_attention_heads, false},
+          Side{"model.decoder", config.decoder_layers, config.decoder_ffn_dim,
+               config.decoder_attention_heads, true}};
 }
 
 void add_block(quant::QuantLayout& layout, const std::string& block, bool decoder) {
@@ -83,6 +86,16 @@ void add_block(quant::QuantLayout& layout, const std::string& block, bool decode
   // A decoder is calibrated on few tokens, and those of another domain go beyond any range that they gave: with
   // one scale in layer 3 alone, base loses 8 points of word error on spelled words. A step has one row, too.
   if (!decoder) layout.chains.push_back({.producer = of("fc1"), .consumer = of("fc2")});
+}
+
+// Positions are added to the residual stream, not to queries or keys. Rows of k_proj have no bias.
+void add_attention(quant::QuantLayout& layout, const std::string& block, int heads, std::int64_t d, bool decoder) {
+  const std::string qkv = block + ".self_attn.qkv_proj", cross = block + ".encoder_attn.";
+  layout.attention.push_back({.query = qkv, .key = qkv, .query_row = 0, .key_row = d, .query_heads = heads,
+                              .kv_heads = heads, .head_dim = d / heads});
+  if (!decoder) return;
+  layout.attention.push_back({.query = cross + "q_proj", .key = cross + "kv_proj", .query_heads = heads,
+                              .kv_heads = heads, .head_dim = d / heads});
 }
 
 }  // namespace
@@ -136,6 +149,7 @@ quant::QuantLayout quantization_layout(const Config& config) {
   for (const Side& side : sides(config)) {
     for (int layer = 0; layer < side.layers; ++layer) {
       add_block(layout, side.block(layer), side.decoder);
+      add_attention(layout, side.block(layer), side.heads, config.d_model, side.decoder);
       if (side.decoder) cross.push_back(side.block(layer) + ".encoder_attn.kv_proj");
     }
   }
