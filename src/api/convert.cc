@@ -4,6 +4,7 @@
 #include "api/load_options.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/places.h"
 #include "load/convert.h"
 #include "load/export_qserve.h"
 #include "load/import_w4.h"
@@ -68,6 +69,7 @@ Result<ConvertReport> convert_model(const std::string& model, const std::string&
     ThreadPool pool(TRY(thread_count(options.threads)));
     const ExecContext context{.pool = &pool, .isa = TRY(selected_isa())};
     const auto path = TRY(locate_model(model, options.download));
+    TRY(check_apart(destination, path));
     const auto loaded = TRY(load::load_for_conversion(path, how, claimed ? &claims : nullptr, context));
     TRY(save(loaded, destination, progress_of(options)));
     return ConvertReport{.path = destination,

@@ -7,8 +7,10 @@
 namespace oasr {
 namespace {
 
-Status write_files(const fs::path& folder, const NativeContent& content, const WriteProgress& progress) {
-  TRY(write_safetensors(folder / kNativeWeights, content.tensors, progress));
+Status write_files(const fs::path& folder, const NativeContent& content, const TensorDocument& about,
+                   const WriteProgress& progress) {
+  const Checksums tensors = TRY(write_safetensors(folder / kNativeWeights, content.tensors, progress));
+  TRY(write_text_file(folder / about.name, about.text(tensors)));
   for (const char* name : kHuggingFaceDocuments) {
     const auto document = content.documents.find(name);
     if (document != content.documents.end()) TRY(write_text_file(folder / name, document->second));
@@ -22,7 +24,8 @@ Status write_files(const fs::path& folder, const NativeContent& content, const W
 
 }  // namespace
 
-Status write_huggingface(const fs::path& path, const NativeContent& content, const WriteProgress& progress) {
+Status write_huggingface(const fs::path& path, const NativeContent& content, const TensorDocument& about,
+                         const WriteProgress& progress) {
   const std::string& tokenizer = content.tokenizer.kind;
   if (content.source_container != "huggingface" || !content.documents.contains("config.json") ||
       (tokenizer != "tokenizer_json" && tokenizer != "vocab_merges")) {
@@ -33,7 +36,7 @@ Status write_huggingface(const fs::path& path, const NativeContent& content, con
         path.string(), "convert the Hugging Face folder of the model");
   }
   auto folder = TRY(AtomicFolder::create(path));
-  if (auto written = write_files(folder.temporary(), content, progress); !written) {
+  if (auto written = write_files(folder.temporary(), content, about, progress); !written) {
     auto error = std::move(written).error();
     if (error.code == ErrorCode::io || error.where.empty()) error.where = path.string();
     return unexpected(std::move(error));

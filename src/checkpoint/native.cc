@@ -8,13 +8,13 @@
 #include "checkpoint/native_config.h"
 #include "checkpoint/native_files.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_checksums.h"
 #include "checkpoint/token_lines.h"
 
 namespace oasr {
 namespace {
 
 constexpr const char* kAgain = "download or copy the folder again, or convert the source again";
-constexpr std::size_t kVerifyBytes = std::size_t{32} << 20;  // resident at once while verifying
 
 Unexpected bad(std::string what, std::string where) {
   return unexpected(ErrorCode::bad_checkpoint, std::move(what), std::move(where), kAgain);
@@ -66,60 +66,10 @@ Result<TokenizerSource> read_tokenizer(const NativeConfig& config, const OpenPar
   return source;
 }
 
-// The names of the file and of the table must be the same.
-Status check_names(const StateDict& dict, const Checksums& table) {
-  std::string missing, extra;
-  for (const auto& [name, checksum] : table) {
-    if (missing.empty() && !dict.tensors.contains(name)) missing = name;
-  }
-  for (const auto& [name, tensor] : dict.tensors) {
-    if (extra.empty() && !table.contains(name)) extra = name;
-  }
-  if (missing.empty() && extra.empty()) return {};
-  std::string what;
-  if (!missing.empty()) what = "lacks the tensor '" + missing + "' of oasr_config.json";
-  if (!extra.empty()) {
-    what += (what.empty() ? "holds the tensor '" : " and holds '") + extra +
-            "', which is not in oasr_config.json";
-  }
-  return bad(std::move(what), {});
-}
-
-// Walks the bytes of all tensors from the front of the file to its end; the pages of a mapped file
-// are let go on the way.
-Status check_checksums(const StateDict& dict, const Checksums& table) {
-  std::vector<std::pair<std::string, StoredTensor>> all(dict.tensors.begin(), dict.tensors.end());
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::less<>()(a.second.bytes.data(), b.second.bytes.data());
-  });
-  std::size_t resident = 0;
-  for (const auto& [name, tensor] : all) {
-    auto checksum = begin_tensor_checksum(tensor.format, tensor.shape);
-    for (auto left = tensor.bytes; !left.empty();) {
-      const auto part = left.first(std::min(left.size(), kVerifyBytes - resident));
-      checksum = crc32_of(part, checksum);
-      left = left.subspan(part.size());
-      resident += part.size();
-      if (resident < kVerifyBytes) continue;
-      dict.release_pages();
-      resident = 0;
-    }
-    const auto expected = table.find(name)->second;
-    if (checksum == expected) continue;
-    return bad("the tensor '" + name + "', " +
-                   std::string(enum_name(storage_format_names(), tensor.format)) + " " +
-                   tensor.shape.to_string() + ", has the checksum " + checksum_text(checksum) +
-                   ", not " + checksum_text(expected) + " as in oasr_config.json: it is corrupt",
-               {});
-  }
-  dict.release_pages();
-  return {};
-}
-
 Result<StateDict> read_tensors(const NativeConfig& config, const FileBytes& file) {
   auto dict = TRY(read_safetensors(file));
-  TRY(check_names(dict, config.tensors));
-  TRY(check_checksums(dict, config.tensors));
+  auto checked = check_tensors(dict, config.tensors, kNativeConfig);
+  if (!checked) return bad(std::move(checked).error().what, {});
   return dict;
 }
 

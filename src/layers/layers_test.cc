@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/testing.h"
 #include "layers/conv1d.h"
@@ -71,6 +73,19 @@ TEST(Parameters, IgnoresExtentsOfOneAndPassesOptionalTensors) {
   EXPECT_EQ(parameters.get("bias").shape, Shape({4}));
   EXPECT_FALSE(parameters.has("computed"));
   EXPECT_FALSE(parameters.has("head"));
+}
+
+TEST(Parameters, RefuseAVectorThatIsNotFiniteByName) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    Tensors tensors;
+    tensors.add("norm.weight", {2}, {1, 2});
+    tensors.add("norm.bias", {2}, {1, bad});
+    const auto norm = LayerNorm::load(tensors.match({spec("norm.weight", {2}), spec("norm.bias", {2})}), "norm");
+    ASSERT_FALSE(norm);
+    EXPECT_EQ(norm.error().code, ErrorCode::bad_checkpoint);
+    EXPECT_EQ(norm.error().where, "norm.bias");
+    EXPECT_NE(norm.error().what.find("element 1 is "), std::string::npos) << norm.error().what;
+  }
 }
 
 TEST(Parameters, CutsStackedTensorsAndRefusesABiasThatMustBeZero) {

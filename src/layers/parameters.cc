@@ -1,8 +1,11 @@
 #include "layers/parameters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <set>
 
@@ -158,6 +161,12 @@ Result<std::vector<float>> read_floats(const Parameters& parameters, std::string
   if (auto status = decode_to_float(tensor, values); !status) {
     return unexpected(status.error().code, status.error().what, std::string(name),
                       status.error().remedy);
+  }
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (const auto found = std::ranges::find_if_not(values, finite); found != values.end()) {
+    return unexpected(ErrorCode::bad_checkpoint,
+                      fmt::format("element {} is {}", found - values.begin(), *found), std::string(name),
+                      "the checkpoint is damaged: download or convert it again");
   }
   parameters.consumed(tensor.bytes.size());
   return values;

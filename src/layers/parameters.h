@@ -66,7 +66,7 @@ void release_as_consumed(Parameters& parameters, const StateDict& state);
 // Rows [first, first + count) of a tensor, borrowed. Blocks never cross rows.
 StoredTensor row_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count);
 
-// A whole tensor as float32.
+// A whole tensor as float32: a bias, a scale, a table. bad_checkpoint, naming it: a value is NaN or infinite.
 Result<std::vector<float>> read_floats(const Parameters& parameters, std::string_view name);
 
 // How the numbers of layers are kept in memory.

@@ -17,6 +17,11 @@ Unexpected refuse(std::string what, std::string where, std::string remedy = {}) 
   return unexpected(ErrorCode::unsupported, std::move(what), std::move(where), std::move(remedy));
 }
 
+// Quantizing and writing for others are two conversions.
+constexpr const char* kTwoSteps =
+    "make an oasr folder with 4-bit layers first (`oasr convert SRC FOLDER --quantization w4a8_g128`), then "
+    "convert that folder with --to qserve and without --quantization";
+
 // What all layers have to share, since QServe's files say it once or not at all.
 Result<W4Claims> claims_of(const quant::QuantizationSpec& spec) {
   W4Claims claims{.form = {}, .zeros = {}, .order = formats::ScaleOrder::quads};
@@ -35,8 +40,7 @@ Result<W4Claims> claims_of(const quant::QuantizationSpec& spec) {
     claims.form = form;
     claims.zeros = layer.zero_domain;
   }
-  if (!claims.form)
-    return refuse("the model has no 4-bit layers", {}, "convert with --quantization w4a8_g128 first");
+  if (!claims.form) return refuse("the model has no 4-bit layers", {}, kTwoSteps);
   return claims;
 }
 
@@ -97,13 +101,17 @@ Status save_qserve(const LoadedModel& loaded, const std::filesystem::path& folde
                    const WriteProgress& progress) {
   const Checkpoint& source = loaded.source;
   if (source.container != "native") {
-    return refuse("only an oasr folder is written as QServe's layout", source.path.string(),
-                  "convert with --quantization w4a8_g128 first");
+    return refuse("only an oasr folder is written as QServe's layout", source.path.string(), kTwoSteps);
+  }
+  if (loaded.quantization.producer.recipe == "online") {
+    return refuse("the folder's layers are at full precision, and QServe's layout takes what a folder stores",
+                  source.path.string(), kTwoSteps);
   }
   const W4Claims claims = TRY(claims_of(loaded.quantization));
-  const QServeDocument document{.claims = claims, .spec = loaded.quantization};
+  const auto about = [&](const Checksums& tensors) {
+    return qserve_document_text({.claims = claims, .spec = loaded.quantization, .tensors = tensors});
+  };
   NativeContent content = content_of(loaded);
-  content.documents[kQServeDocument] = qserve_document_text(document);
   const models::Architecture* architecture = TRY(models::find_architecture(source));
   std::map<std::string, std::vector<std::string>, std::less<>> stacked;
   for (const quant::LayerFacts& layer : TRY(architecture->layer_facts(source))) {
@@ -115,7 +123,7 @@ Status save_qserve(const LoadedModel& loaded, const std::filesystem::path& folde
       content.tensors.push_back(whole(name, tensor));
     }
   }
-  return write_huggingface(folder, content, progress);
+  return write_huggingface(folder, content, {kQServeDocument, about}, progress);
 }
 
 }  // namespace oasr::load

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "checkpoint/tensor_checksums.h"
 #include "oasr/version.h"
 #include "quant/methods/w4a8_linear.h"
 
@@ -20,8 +21,8 @@ using formats::W4Form;
 using formats::W4Weight;
 using ForeignLayerMap = std::map<std::string, ForeignTensors, std::less<>>;
 
-constexpr std::array<std::string_view, 6> kDocumentKeys = {"format",      "format_version", "group_size",
-                                                           "zero_domain", "scale_order",    "quantization"};
+constexpr std::array<std::string_view, 7> kDocumentKeys = {
+    "format", "format_version", "group_size", "zero_domain", "scale_order", "quantization", "checksums"};
 
 Unexpected bad(std::string what, std::string where) {
   return unexpected(ErrorCode::bad_checkpoint, std::move(what), std::move(where));
@@ -70,6 +71,51 @@ Status merge_config(W4Claims& claims, const Checkpoint& checkpoint) {
                       "config.json");
   }
   return merge(claims.form, form, "group", "config.json");
+}
+
+// Past the string that begins at `at` in a JSON text.
+std::size_t after_string(std::string_view text, std::size_t at) {
+  for (++at; text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+  return at + 1;
+}
+
+// A valid JSON object without its first member `key`: the spelling of everything else stays, numbers above all.
+std::string without_member(std::string text, std::string_view key) {
+  std::size_t before = 0, begin = text.npos;  // the { or , before the member, and where that is cut
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"') {
+      const std::size_t end = after_string(text, at);
+      const bool is_key = text.find_first_not_of(" \t\r\n", before + 1) == at;
+      if (depth == 1 && is_key && text.substr(at + 1, end - at - 2) == key && begin == text.npos) begin = before;
+      at = end;
+      continue;
+    }
+    const bool ends = depth == 1 && (c == ',' || c == '}');
+    if (ends && begin != text.npos) {
+      const bool first = text[begin] == '{';
+      return first ? text.erase(begin + 1, at - begin - (c == ',' ? 0 : 1)) : text.erase(begin, at - begin);
+    }
+    depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+    if (depth == 1 && (c == '{' || c == ',')) before = at;
+    ++at;
+  }
+  return text;
+}
+
+// Takes what config.json says of another toolkit's quantization out of it, since it is not how the weights are
+// stored from now on. Its text, as one line; empty: it says nothing.
+Result<std::string> take_quantization_config(Checkpoint& checkpoint) {
+  constexpr const char* kKey = "quantization_config";
+  const auto document = checkpoint.documents.find("config.json");
+  if (document == checkpoint.documents.end()) return std::string();
+  const Json config = TRY(parse_json(document->second, "config.json"));
+  if (!config.contains(kKey)) return std::string();
+  document->second = without_member(std::move(document->second), kKey);
+  const Json left = TRY(parse_json(document->second, "config.json"));
+  if (left.contains(kKey)) return bad("quantization_config comes twice, or is spelled with escapes", "config.json");
+  return dump_json(config.at(kKey));
 }
 
 // Rows of all parts behind each other.
@@ -228,8 +274,11 @@ quant::QuantizationSpec spec_of(const Importer& importer, ForeignW4 toolkit, con
   for (const auto& [path, layer] : spec.layers) schemes.insert(layer.scheme);
   spec.schemes.assign(schemes.begin(), schemes.end());
   const std::string source(enum_name(foreign_w4_names(), toolkit));
-  spec.producer = {
-      .tool = "oasr", .version = version(), .recipe = "import_" + source, .skipped = {}, .options = {}};
+  spec.producer = {.tool = "oasr",
+                   .version = version(),
+                   .recipe = std::string(kImportRecipe) + source,
+                   .skipped = {},
+                   .options = {}};
   if (const std::string said = w4_claims_text(claims); !said.empty()) spec.producer.options["w4"] = said;
   for (const auto& [path, error] : importer.requantized) spec.producer.options["requantized." + path] = error;
   return spec;
@@ -247,6 +296,8 @@ std::string qserve_document_text(const QServeDocument& document) {
   json["zero_domain"] = enum_name(formats::zero_domain_names(), *claims.zeros);
   json["scale_order"] = enum_name(formats::scale_order_names(), *claims.order);
   json["quantization"] = quant::to_json(document.spec);
+  json["checksums"] = OrderedJson::object();
+  for (const auto& [tensor, checksum] : document.tensors) json["checksums"][tensor] = checksum_text(checksum);
   return dump_json(json, 2) + "\n";
 }
 
@@ -273,6 +324,12 @@ Result<QServeDocument> read_qserve_document(std::string_view text) {
   if (!document.claims.zeros) return wrong("zero_domain");
   if (!document.claims.order) return wrong("scale_order");
   document.spec = TRY(of_layer(quant::spec_from_json(value("quantization")), kQServeDocument));
+  if (!value("checksums").is_object()) return wrong("checksums");
+  for (const auto& [tensor, text] : json["checksums"].items()) {
+    const auto checksum = text.is_string() ? parse_checksum(text.get<std::string>()) : std::nullopt;
+    if (!checksum) return bad(fmt::format("the checksum of {} is none", tensor), kQServeDocument);
+    document.tensors.emplace(tensor, *checksum);
+  }
   return document;
 }
 
@@ -286,6 +343,12 @@ Result<ImportedCheckpoint> import_w4(Checkpoint checkpoint, const W4Claims& give
   std::optional<QServeDocument> document;
   if (const auto found = checkpoint.documents.find(kQServeDocument); found != checkpoint.documents.end()) {
     document = TRY(read_qserve_document(found->second));
+    if (auto checked = check_tensors(checkpoint.tensors, document->tensors, kQServeDocument); !checked) {
+      checked.error().remedy =
+          "copy the folder again; of changed tensors delete qserve.json and say with --w4 what it "
+          "says";
+      return unexpected(std::move(checked).error());
+    }
     TRY(merge(claims.form, document->claims.form, "group", kQServeDocument));
     TRY(merge(claims.zeros, document->claims.zeros, "zeros", kQServeDocument));
     // Channels have no order: the document's is that of all files, and is no claim then.
@@ -302,6 +365,9 @@ Result<ImportedCheckpoint> import_w4(Checkpoint checkpoint, const W4Claims& give
       return bad("quantization names other layers than there are, or of other schemes", kQServeDocument);
     }
     spec = std::move(document->spec);
+  }
+  if (const std::string said = TRY(take_quantization_config(checkpoint)); !said.empty()) {
+    spec.producer.options["quantization_config"] = said;
   }
   checkpoint.documents["quantization"] = dump_json(quant::to_json(spec));
   checkpoint.architecture = architecture->name;
@@ -321,7 +387,8 @@ Result<LoadedModel> load_for_conversion(const std::filesystem::path& path, const
     return unexpected(ErrorCode::invalid_argument, "the checkpoint has no 4-bit weights of another toolkit",
                       path.string(), "leave out what is said of them");
   }
-  auto imported = TRY(import_w4(std::move(checkpoint), claims == nullptr ? W4Claims() : *claims));
+  auto imported = TRY(
+      of_layer(import_w4(std::move(checkpoint), claims == nullptr ? W4Claims() : *claims), path.string()));
   auto loaded = TRY(load_checkpoint(std::move(imported.checkpoint), options, context));
   std::ranges::move(imported.notes, std::back_inserter(loaded.report.notes));
   return loaded;

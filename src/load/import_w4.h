@@ -4,16 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checksum.h"
 #include "load/foreign_weight.h"
 #include "load/load.h"
 
 namespace oasr::load {
 
-// The document kQServeDocument: what QServe's tensors leave unsaid, and the specification that they were
-// written by. Errors of the reader are bad_checkpoint.
+// The document kQServeDocument: what QServe's tensors leave unsaid, the specification that they were written
+// by, and the checksums of all tensors. Errors of the reader are bad_checkpoint.
 struct QServeDocument {
   W4Claims claims;
   quant::QuantizationSpec spec;
+  Checksums tensors = {};
 };
 std::string qserve_document_text(const QServeDocument& document);
 Result<QServeDocument> read_qserve_document(std::string_view text);

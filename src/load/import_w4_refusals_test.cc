@@ -152,6 +152,12 @@ TEST_F(ImportW4Refusals, OfPackedLayersWithDamageOrThatTheModelDoesNotHave) {
       {"a bias of another size",
        [&](ForeignFile& f) { f.add(bias, StorageFormat::f32, {64}, std::vector<float>(64)); }, post,
        bias + ": is [64] for 128 rows"},
+      {"a bias that is infinite",
+       [&](ForeignFile& f) {
+         f.add(bias, StorageFormat::f32, {128},
+               std::vector<float>(128, std::numeric_limits<float>::infinity()));
+       },
+       post, "model.decoder.layers.0.self_attn.qkv_proj.bias: element 256 is inf"},
       {"a stacked tensor beside its parts",
        [&](ForeignFile& f) {
          f.add("model.decoder.layers.0.self_attn.qkv_proj.bias", StorageFormat::f32, {384},
@@ -177,6 +183,10 @@ TEST_F(ImportW4Refusals, OfPackedChannels) {
        kLayer + ": channel 2: rule channel_zero: "},
   };
   expect_refused(ForeignModel(kChannels, kPre), rows);
+  const Damage nan[] = {{"a zero that is NaN",
+                         [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".s1_szeros", 2, 0x7E00); },
+                         "zeros=post_scaled", kLayer + ": channel 2: rule channel_zero: "}};
+  expect_refused(ForeignModel(kChannels, kPost), nan);
 }
 
 TEST_F(ImportW4Refusals, OfFakeQuantizedWeights) {
@@ -194,6 +204,9 @@ TEST_F(ImportW4Refusals, OfFakeQuantizedWeights) {
          put(f, kLayer + ".weight", 3 * 256 + 130, to_half(2.5f * to_float(scale)));
        },
        "", kLayer + ": channel 3, column 130: the value 2.5"},
+      {"a channel scale that is NaN",
+       [](ForeignFile& f) { put<std::uint16_t>(f, kLayer + ".weight.scale.0", 3, 0x7E00); }, "",
+       kLayer + ": channel 3"},
       {"a group scale that is no integer",
        [](ForeignFile& f) { put(f, kLayer + ".weight.scale.1", 7, 2.002f); }, "",
        kLayer + ": channel 3, group 1: the group scale 2.002"},
@@ -341,9 +354,10 @@ TEST_F(ImportW4Refusals, OfClaimsThatAConfigurationContradicts) {
     const auto folder = folder_of(model);
     as_qserve(model).write_safetensors_file(folder / "model.safetensors");
     model.add_to_config(folder, config);
-    EXPECT_THAT(message(folder, "group=128,zeros=post_scaled",
-                        expected == std::string("other bits than 4") ? kUnsupported : kClaim),
-                HasSubstr(expected));
+    const std::string said = message(folder, "group=128,zeros=post_scaled",
+                                     expected == std::string("other bits than 4") ? kUnsupported : kClaim);
+    EXPECT_THAT(said, HasSubstr(expected));
+    EXPECT_EQ(said.find(folder.string()) == std::string::npos, expected == std::string("loaded")) << said;
   }
 }
 
@@ -418,12 +432,19 @@ TEST_F(ImportW4Refusals, OfExports) {
        "encoder_attn.kv_proj: QServe's layout has no layers of int8_w8a8"},
       {native(small, {.scheme = "w4a8_g128"}), "QServe's layout has no layers of int8_w8a8"},
   };
-  for (const auto& [folder, expected] : rows) {
-    const auto saved = save_qserve(load_all(folder), temporary.path() / "out");
+  const auto expect_unsaved = [&](const LoadedModel& loaded, const char* expected) {
+    const auto saved = save_qserve(loaded, temporary.path() / "out");
     ASSERT_FALSE(saved) << expected;
     EXPECT_EQ(saved.error().code, kUnsupported);
     EXPECT_THAT(saved.error().message(), HasSubstr(expected));
     EXPECT_FALSE(fs::exists(temporary.path() / "out"));
+  };
+  for (const auto& [folder, expected] : rows) expect_unsaved(load_all(folder), expected);
+  // What is asked for at the same time is not stored: the way out is not the same command.
+  const LoadOptions now{.quantization = {.scheme = "w4a8_g128"}};
+  for (const auto& folder : {source, native(source, {})}) {
+    expect_unsaved(load_all(folder, now),
+                   "then convert that folder with --to qserve and without --quantization");
   }
 }
 
@@ -449,6 +470,11 @@ TEST_F(ImportW4Refusals, OfDocumentsBesideQServesTensors) {
        ErrorCode::bad_checkpoint},
       {"\"quantization\": {", "\"quantization\": 1, \"x\": {", "'x' is missing or unknown",
        ErrorCode::bad_checkpoint},
+      {"\"checksums\": {", "\"checksums\": 1, \"y\": {", "'y' is missing or unknown",
+       ErrorCode::bad_checkpoint},
+      {"\"crc32:", "\"crc:", "qserve.json: the checksum of ", ErrorCode::bad_checkpoint},
+      {"layers.0.fc1.bias\": ", "layers.9.fc1.bias\": ", "layers.9.fc1.bias' of qserve.json",
+       ErrorCode::bad_checkpoint},
   };
   for (const auto& [from, to, expected, code] : rows) {
     SCOPED_TRACE(to);
@@ -458,6 +484,11 @@ TEST_F(ImportW4Refusals, OfDocumentsBesideQServesTensors) {
   write_text_file(out / kQServeDocument, text).value();
   EXPECT_THAT(message(out, "zeros=pre_scaled", kClaim),
               HasSubstr("zeros is said to be something else by qserve.json"));
+  // Damage that keeps every rule: the last bit of a float.
+  std::string tensors = read_text_file(out / "model.safetensors").value();
+  tensors[tensors.size() / 2] ^= 1;
+  write_text_file(out / "model.safetensors", tensors).value();
+  EXPECT_THAT(message(out, "", ErrorCode::bad_checkpoint), HasSubstr("as in qserve.json: it is corrupt"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/log.h"
 #include "load/convert.h"
 #include "load/export_qserve.h"
 #include "load/foreign_testing.h"
@@ -219,6 +220,44 @@ TEST_F(ImportW4, WhatWasExportedComesBackBitForBit) {
     EXPECT_TRUE(names.contains("model.encoder.layers.0.self_attn.k_proj." +
                                std::string(whole ? "weight" : "qweight")));
   }
+}
+
+// config.json is that of the model; how its weights are stored now is in oasr_config.json.
+TEST_F(ImportW4, AConfigurationOfQuantizationByOthersBecomesProvenance) {
+  const ForeignModel model(kGroups, kPre);
+  const auto folder = compressed_folder(model, as_compressed(model, true)), native = new_folder();
+  std::string before = read_text_file(folder / "config.json").value();
+  before.insert(before.find('{') + 1, R"("odd \"{": [{"a": ","}], "eps": 1e-05, "large": 123456789012345678901, )");
+  write_text_file(folder / "config.json", before).value();
+  ASSERT_TRUE(save_native(import(folder), native));
+  const Checkpoint written = open_checkpoint(native).value();
+  const Json config = parse_json(written.documents.at("config.json"), "config.json").value();
+  Json expected = parse_json(before, "config.json").value();
+  const Json said = expected.at("quantization_config");
+  expected.erase("quantization_config");
+  EXPECT_EQ(config, expected);
+  for (const char* kept : {"\"eps\": 1e-05", "\"large\": 123456789012345678901"})
+    EXPECT_THAT(written.documents.at("config.json"), HasSubstr(kept));
+  const auto& options = load_all(native).quantization.producer.options;
+  ASSERT_TRUE(options.contains("quantization_config"));
+  EXPECT_EQ(parse_json(options.at("quantization_config"), "said").value(), said);
+}
+
+TEST_F(ImportW4, TheLogSaysWhoseWeightsAnImportedModelHas) {
+  const ForeignModel model(kGroups, kPost);
+  const auto native = new_folder(), plain = new_folder();
+  std::string log;
+  set_log_sink([&](LogLevel, std::string_view line) { log += std::string(line) + "\n"; });
+  ASSERT_TRUE(save_native(import(qserve_folder(model), "zeros=post_scaled"), native));
+  EXPECT_THAT(log, HasSubstr("from native, 4-bit weights imported from qserve: "));
+  log.clear();
+  load_all(native);
+  EXPECT_THAT(log, HasSubstr("from native, 4-bit weights imported from qserve: "));
+  log.clear();
+  models::whisper::write_hugging_face(model.random, plain);
+  load_all(plain, {.quantization = {.scheme = "w4a8_g128"}});
+  EXPECT_THAT(log, HasSubstr("from huggingface: "));
+  set_log_sink({});
 }
 
 TEST_F(ImportW4, OtherCommandsPointAtConvert) {

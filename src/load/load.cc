@@ -1,5 +1,7 @@
 #include "load/load.h"
 
+#include <fmt/format.h>
+
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_w4.h"
@@ -65,11 +67,19 @@ Result<Quantization> quantization_of(const Checkpoint& checkpoint, const quant::
   return Quantization{std::move(chosen), false};
 }
 
-void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info,
+// "native"; of weights that another toolkit quantized also whose they are.
+std::string origin_text(const Checkpoint& checkpoint, const quant::Producer& producer) {
+  const std::string_view recipe = producer.recipe;
+  if (!recipe.starts_with(kImportRecipe)) return checkpoint.container;
+  return fmt::format("{}, 4-bit weights imported from {}", checkpoint.container,
+                     recipe.substr(kImportRecipe.size()));
+}
+
+void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info, const quant::Producer& producer,
                const QuantizationReport& report) {
   std::string line = "loaded " + info.architecture;
   if (!info.size_name.empty()) line += " " + info.size_name;
-  line += " from " + checkpoint.container + ": " + std::to_string(info.parameters) +
+  line += " from " + origin_text(checkpoint, producer) + ": " + std::to_string(info.parameters) +
           " parameters as " + std::string(dtype_name(info.weight_dtype)) + ", " +
           std::to_string(info.weight_bytes >> 20) + " MiB";
   log(LogLevel::info, line);
@@ -114,7 +124,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
   if (!loaded.quantization.empty() && is_quantized_by_others(loaded.source)) {
     loaded.report.notes.push_back("the checkpoint's weights were quantized before: they are rounded twice");
   }
-  log_model(loaded.source, loaded.model->info(), loaded.report);
+  log_model(loaded.source, loaded.model->info(), loaded.quantization.producer, loaded.report);
   return loaded;
 }
 

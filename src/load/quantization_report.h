@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -40,6 +41,9 @@ struct QuantizationReport {
   std::string producer;              // "oasr 0.1.0, int8_w8a8_rtn"
   std::vector<std::string> notes;
 };
+
+// The recipe of a producer that took 4-bit weights of another toolkit: this and the toolkit's name.
+inline constexpr std::string_view kImportRecipe = "import_";
 
 QuantizationReport make_report(const models::SpeechModel& model,
                                std::span<const quant::LayerFacts> facts,

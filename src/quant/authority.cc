@@ -55,19 +55,39 @@ Status check_layer(const std::string& path, const QuantizedLayer& stored,
   return {};
 }
 
-// A spec answers to the schemes it was asked for with; each is that of a layer, or has its fallback or a static
-// form there.
+// Whether a layer of `scheme` comes from asking for `asked`: it has that, its fallback, or a static form.
+bool comes_from(const std::string& scheme, const std::string& asked) {
+  const auto known = known_scheme(asked);
+  if (!known) return false;
+  for (const std::string_view base : {std::string_view(asked), (*known)->fallback}) {
+    if (scheme == base) return true;
+    const auto row = known_scheme(base);
+    const auto fixed = row ? scheme_for(**row, QuantKind::conv2d) : row;
+    if (fixed && scheme == (*fixed)->name) return true;
+  }
+  return false;
+}
+
+// The schemes that a spec was asked for with and those of its layers explain each other.
 Status check_schemes(const QuantizationSpec& spec) {
   for (const std::string& name : spec.schemes) {
-    const QuantScheme* asked = TRY(known_scheme(name));
-    const auto serves = [&](const auto& entry) {
-      const auto fixed = scheme_for(*asked, QuantKind::conv2d);
-      return entry.second.scheme == name || entry.second.scheme == asked->fallback ||
-             (fixed && entry.second.scheme == (*fixed)->name);
-    };
+    TRY(known_scheme(name));
+    const auto serves = [&](const auto& entry) { return comes_from(entry.second.scheme, name); };
     if (std::ranges::any_of(spec.layers, serves)) continue;
     return unexpected(ErrorCode::bad_checkpoint, fmt::format("no layer is quantized as '{}'", name),
                       "quantization.schemes");
+  }
+  return {};
+}
+
+Status check_explained(const QuantizationSpec& spec) {
+  for (const auto& [path, layer] : spec.layers) {
+    const auto explains = [&](const std::string& asked) { return comes_from(layer.scheme, asked); };
+    if (std::ranges::any_of(spec.schemes, explains)) continue;
+    return unexpected(
+        ErrorCode::bad_checkpoint,
+        fmt::format("is quantized as '{}', which quantization.schemes does not explain", layer.scheme), path,
+        "write the checkpoint again with `oasr quantize`");
   }
   return {};
 }
@@ -100,7 +120,7 @@ Status check_authority(const QuantizationSpec& stored, const QuantRequest& reque
 Status check_layers(const QuantizationSpec& spec, std::span<const LayerFacts> layers) {
   TRY(check_schemes(spec));
   for (const auto& [path, stored] : spec.layers) TRY(check_layer(path, stored, layers));
-  return {};
+  return check_explained(spec);
 }
 
 }  // namespace oasr::quant

@@ -305,6 +305,25 @@ TEST(Refusals, OfStoredLayersThatDoNotFitTheModel) {
   });
 }
 
+TEST(Refusals, OfSchemesThatLayersDoNotHave) {
+  const auto stored = [](std::vector<std::string> schemes, const char* scheme) {
+    QuantizationSpec spec;
+    spec.schemes = std::move(schemes);
+    spec.layers["encoder.layers.0.fc1"] = {.scheme = scheme};
+    return check_layers(spec, small_model());
+  };
+  EXPECT_TRUE(stored({"int8_w8a8"}, "int8_w8a8"));
+  EXPECT_TRUE(stored({"w4a8_g128"}, "int8_w8a8"));  // its fallback
+  EXPECT_TRUE(stored({"int8_w8a8", "int8_w8a8_static"}, "int8_w8a8_static"));
+  expect({
+      {"a scheme of no layer", stored({"int8_w8a8_static"}, "int8_w8a8"), kBad,
+       "quantization.schemes: no layer is quantized as 'int8_w8a8_static'"},
+      {"a layer that no scheme explains", stored({}, "int8_w8a8"), kBad,
+       "encoder.layers.0.fc1: is quantized as 'int8_w8a8', which quantization.schemes does not explain (write the "
+       "checkpoint again with `oasr quantize`)"},
+  });
+}
+
 // The JSON of a spec with one layer, `what` replaced by `with`.
 Status json(std::string_view what, std::string_view with) {
   std::string text =

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/fs.h"
+#include "base/places.h"
 #include "checkpoint/native.h"
 
 namespace oasr::quantize {
@@ -18,12 +19,6 @@ constexpr const char* kConfig = "oasr_config.json";
 
 Unexpected io_error(int code, const fs::path& where) {
   return unexpected(ErrorCode::io, std::generic_category().message(code), where.string());
-}
-
-// Whether `inner` is `outer` or lies in it.
-bool lies_in(const fs::path& inner, const fs::path& outer) {
-  const fs::path relative = inner.lexically_relative(outer);
-  return !relative.empty() && *relative.begin() != "..";
 }
 
 // Only what a checkpoint consists of is ever replaced.
@@ -51,12 +46,7 @@ Status check_place(const fs::path& folder, const fs::path& source, bool force) {
     return unexpected(ErrorCode::invalid_argument, "is a symbolic link", folder.string(),
                       "name the folder itself");
   }
-  const fs::path to = fs::weakly_canonical(folder, failed), from = fs::weakly_canonical(source, failed);
-  if (failed) return unexpected(ErrorCode::io, failed.message(), folder.string());
-  if (lies_in(to, from) || lies_in(from, to)) {
-    return unexpected(ErrorCode::invalid_argument, "the destination is the source, or one lies in the other",
-                      folder.string(), "write to a folder of its own");
-  }
+  TRY(check_apart(folder, source));
   if (!fs::exists(folder, failed) || (fs::is_directory(folder, failed) && fs::is_empty(folder, failed)))
     return {};
   if (!force) {

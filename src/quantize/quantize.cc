@@ -1,5 +1,6 @@
 #include "oasr/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "api/load_options.h"
 #include "device/thread_pool.h"
 #include "oasr/eval.h"
+#include "quant/layer_rules.h"
 #include "quantize/run.h"
 
 namespace oasr {
@@ -24,6 +26,13 @@ Result<Recipe> recipe_of(const QuantizeOptions& options) {
   recipe.ignore.insert(recipe.ignore.end(), options.ignore.begin(), options.ignore.end());
   if (!options.module_types.empty()) recipe.module_types = options.module_types;
   const auto kinds = TRY(quant::resolve_kinds(recipe.module_types));
+  if (quantize::find_step(recipe, "mixed") != nullptr &&
+      std::ranges::all_of(kinds, quant::needs_static_input)) {
+    return refuse("module_types",
+                  "mixed does nothing: convolutions are int8 beside 4-bit layers, and no other layers "
+                  "are selected",
+                  "add linear or pointwise_conv, or take an int8 recipe");
+  }
   quantize::add_static_conv_inputs(recipe, kinds);
   if (options.alpha) {
     const auto applied = quantize::apply_option(recipe, "smoothquant.alpha=" + *options.alpha);

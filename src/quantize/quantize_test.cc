@@ -19,6 +19,7 @@
 namespace oasr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -288,6 +289,16 @@ TEST_F(Quantize, AGateThatHearsCalibrationAudioIsRefused) {
   options.gate_manifest = path("gate.jsonl");
   EXPECT_THAT(refusal(), HasSubstr("'u3'"));
   EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(Quantize, AMixOfBitsOfConvolutionsAloneIsRefused) {
+  files.write("mine.yaml",
+              "name: mine\nscheme: w4a8_g128\nalgorithms: [mixed, rtn]\nmodule_types: [conv2d]\n");
+  options.recipe = path("mine.yaml");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("module_types"), HasSubstr("mixed does nothing")));
+  options.recipe = "w4a8_g128_rtn";
+  options.module_types = {"conv1d", "conv2d"};
+  EXPECT_THAT(refusal(), HasSubstr("mixed does nothing"));
 }
 
 TEST_F(Quantize, ConvolutionsGetStaticScales) {

@@ -145,6 +145,16 @@ TEST_F(Quantization, FourBitsGoOutAsQServesTensorsAndComeBack) {
   }
 }
 
+TEST_F(Quantization, WritesNothingIntoTheFolderThatItReads) {
+  const auto before = files_of(source_);
+  for (const std::string& inside : {source_ + "/out", source_ + "/../" + fs::path(source_).filename().string()}) {
+    const auto refused = run({"convert", source_, inside});
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_NE(refused.err.find("one lies in the other"), std::string::npos) << refused.err;
+  }
+  EXPECT_TRUE(files_of(source_) == before);
+}
+
 struct Refusal {
   int status;
   Words words;
