@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <regex>
-#include <sstream>
 
-#include "eval/report.h"
 #include "quantize/report_parts.h"
+#include "quantize/report_testing.h"
 
 namespace oasr::quantize {
 namespace {
@@ -17,137 +15,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr double kExact = std::numeric_limits<double>::infinity();
-
-EvalDifference difference(const std::string& name, std::int64_t full, std::int64_t quantized,
-                          double half_width) {
-  EvalDifference group;
-  group.name = name;
-  group.utterances = 20;
-  group.a = {.reference = 1000, .substitutions = full};
-  group.b = {.reference = 1000, .substitutions = quantized};
-  group.difference = static_cast<double>(quantized - full) / 10;
-  group.low = *group.difference - half_width;
-  group.high = *group.difference + half_width;
-  group.p = 0.25;
-  return group;
-}
-
-LayerEntry layer(const std::string& path, double snr_db) {
-  LayerEntry layer;
-  layer.path = path;
-  layer.kind = "linear";
-  layer.scheme = "int8_w8a8";
-  layer.in_features = 4;
-  layer.out_features = 8;
-  layer.bytes_before = 4 << 20;
-  layer.bytes_after = 1 << 20;
-  layer.channel_amax = {1, 1, 2, 64};
-  layer.channel_amax_smoothed = {1, 1, 2, 8};
-  layer.alone = ErrorReport{.snr_db = snr_db, .cosine = 0.5};
-  layer.cumulative = ErrorReport{.snr_db = snr_db - 1, .cosine = 0.25};
-  return layer;
-}
-
-LayerEntry skipped(const std::string& path, const std::string& reason) {
-  LayerEntry layer;
-  layer.path = path;
-  layer.kind = "linear";
-  layer.reason = reason;
-  return layer;
-}
-
-Report report_of(std::vector<LayerEntry> layers) {
-  Report report;
-  report.source = "full";
-  report.destination = "int8";
-  report.architecture = "Toy";
-  report.tool = "oasr 0.1.0";
-  report.recipe = "smoothquant_w8a8";
-  report.options = {{"smoothquant.alpha", "0.5"}};
-  report.layers = std::move(layers);
-  report.bytes_before = 100 << 20;
-  report.bytes_after = 40 << 20;
-  return report;
-}
-
-// A Conformer's worth of layers, with long names.
-Report large_report() {
-  std::vector<LayerEntry> layers;
-  for (int block = 0; block < 30; ++block) {
-    for (const auto* name : {"self_attn.linear_qkv", "self_attn.linear_out", "feed_forward.w_1",
-                             "feed_forward.w_2", "conv_module.pointwise_conv1"}) {
-      layers.push_back(layer("decoder.left_decoder.decoders." + std::to_string(block) + "." + name,
-                             20 + (block * 7 + static_cast<int>(layers.size()) * 3) % 31));
-      layers.back().cause = "channel 3 is 64 x the median channel";
-      layers.push_back(
-          skipped(layers.back().path + ".table", "reason " + std::to_string(block % 9)));
-    }
-  }
-  auto report = report_of(std::move(layers));
-  report.options["algorithms"] = "smoothquant, static_inputs, static_conv_inputs, rtn";
-  report.options["static_inputs.observer"] = report.options["static_conv_inputs.observer"] = "mse";
-  report.calibration = CalibrationReport{};
-  report.calibration->manifest = "a/rather/long/folder/of/some/data/set/dev-clean/manifest.jsonl";
-  report.proof = FoldProof{.utterances = 8, .values = 123456, .greatest_difference = 1.5e-5};
-  GateReport gate;
-  gate.limit = 0.1;
-  gate.modes.push_back(
-      {.name = "offline",
-       .groups = {difference("all", 40, 41, 0.2), difference("20 s and more", 4, 5, 9)},
-       .full = {},
-       .quantized = {},
-       .worse = {"w"},
-       .better = {}});
-  report.gate = gate;
-  return report;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-// Every element that is opened is closed, in order.
-void expect_balanced(const std::string& html) {
-  static const std::regex kTag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
-  std::vector<std::string> open;
-  for (std::sregex_iterator at(html.begin(), html.end(), kTag), end; at != end; ++at) {
-    const std::string name = (*at)[2];
-    if ((*at)[3].length() > 0 || name == "meta") continue;
-    if ((*at)[1].length() == 0) {
-      open.push_back(name);
-      continue;
-    }
-    ASSERT_FALSE(open.empty()) << name;
-    ASSERT_EQ(open.back(), name) << html.substr(static_cast<std::size_t>(at->position()), 80);
-    open.pop_back();
-  }
-  EXPECT_TRUE(open.empty());
-}
-
-// Every coordinate of a plot is a number, and lies in it.
-void expect_inside(const std::string& svg) {
-  static const std::regex kSize("viewBox=\"0 0 ([0-9]+) ([0-9]+)\"");
-  static const std::regex kPlace(" (x|x1|x2|cx|y|y1|y2|cy)=\"([^\"]*)\"");
-  std::smatch size;
-  ASSERT_TRUE(std::regex_search(svg, size, kSize));
-  for (std::sregex_iterator at(svg.begin(), svg.end(), kPlace), end; at != end; ++at) {
-    const bool is_x = (*at)[1].str().find('x') != std::string::npos;
-    const double value = std::stod((*at)[2]);
-    EXPECT_GE(value, 0) << (*at)[0];
-    EXPECT_LE(value, std::stod(size[is_x ? 1 : 2])) << (*at)[0];
-  }
-}
 
 // Of which no value is missing.
 Report full_report() {
@@ -445,88 +312,6 @@ TEST(ReportHtml, TextsThatLookWrongMoreOftenAreInTheSummary) {
   EXPECT_THAT(to_html(report), Not(HasSubstr("more texts look wrong")));
   report.gate->modes[0].quantized.repeating = 3;
   EXPECT_THAT(to_html(report), HasSubstr("offline: more texts look wrong"));
-}
-
-TEST(ReportPlots, HaveAColumnALayerAndStayInside) {
-  auto report = large_report();
-  const auto quantized = quantized_layers(report).size();
-  for (auto& entry : report.layers) entry.ms_after = 1;
-  for (const auto& svg : {error_plot(report, 8), bytes_plot(report), time_plot(report)}) {
-    EXPECT_EQ(count_of(svg, "<title>"), quantized);
-    expect_inside(svg);
-  }
-  EXPECT_EQ(count_of(range_plots(report), "<title>"), 2 * quantized);
-  EXPECT_EQ(count_of(error_plot(report, 8), "class=\"worst\""), 8);
-  // Each block's number, and the stage once.
-  EXPECT_THAT(error_plot(report, 8),
-              AllOf(HasSubstr(">29</text>"), HasSubstr(">decoder.left_decoder.decoders</text>")));
-}
-
-TEST(ReportPlots, ExactAndEqualLayersAreDrawn) {
-  for (const double snr : {kExact, 20.0, -300.0}) {
-    auto report = report_of({layer("a", snr), layer("b", snr)});
-    for (auto& entry : report.layers) entry.cumulative->snr_db = snr;
-    for (auto& entry : report.layers) entry.channel_amax = entry.channel_amax_smoothed = {1e-44F};
-    const auto svg = error_plot(report, 1);
-    EXPECT_EQ(count_of(svg, "<title>"), 2);
-    expect_inside(svg);
-    expect_inside(range_plots(report));
-  }
-}
-
-TEST(ReportPlots, ABarFarAboveAllOthersLeavesThemTheirHeight) {
-  auto report = report_of({layer("a", 20), layer("b", 20), layer("c", 20), layer("d", 20)});
-  for (auto& entry : report.layers) entry.ms_before = 1, entry.ms_after = 0.5;
-  EXPECT_THAT(time_plot(report), Not(HasSubstr("beyond")));
-  report.layers[2].ms_before = 90, report.layers[2].ms_after = 70;
-  const auto svg = time_plot(report);
-  expect_inside(svg);
-  // The axis ends at 1.5: bars of half a millisecond have a third of it.
-  EXPECT_THAT(svg, AllOf(HasSubstr(">1.5</text>"), HasSubstr("height=\"56.7\"")));
-  EXPECT_THAT(svg, HasSubstr("class=\"beyond\""));
-  EXPECT_EQ(count_of(svg, "before 90 ms, after 70 ms"), 2);
-}
-
-TEST(ReportPlots, StagesAreNamedByTheLastPartsThatFit) {
-  std::vector<LayerEntry> layers;
-  for (int i = 0; i < 90; ++i) layers.push_back(layer("encoder.layers." + std::to_string(i / 30) + ".w", 20));
-  for (int i = 0; i < 18; ++i) layers.push_back(layer("decoder.left_decoder.layers." + std::to_string(i / 6) + ".w", 20));
-  EXPECT_THAT(error_plot(report_of(layers), 1),
-              AllOf(HasSubstr(">encoder.layers</text>"), HasSubstr(">left_decoder.layers</text>")));
-}
-
-TEST(ReportPlots, WideIntervalsEndAtTheEdge) {
-  GateMode mode{.name = "offline",
-                .groups = {difference("all", 40, 41, 0.2)},
-                .full = {},
-                .quantized = {},
-                .worse = {},
-                .better = {}};
-  const auto alone = gate_plot(mode, 0.1);
-  expect_inside(alone);
-  mode.groups.push_back(difference("small", 0, 1000, 50));
-  mode.groups.push_back(difference("other", 1000, 0, 50));
-  const auto both = gate_plot(mode, 0.1);
-  expect_inside(both);
-  EXPECT_THAT(both, HasSubstr("difference +100.00 points [50.00, 150.00]"));
-  // The panel of differences spans -1.2 … 1.2 with margins: its ticks are tenths, not tens.
-  EXPECT_THAT(both, HasSubstr(">0.5</text>"));
-  for (const double limit : {0.0, 5.0}) {
-    mode.groups = {difference("all", 40, 40, 0)};
-    expect_inside(gate_plot(mode, limit));
-  }
-}
-
-TEST(ReportPlots, AGroupWithoutWordsHasNoDots) {
-  EvalDifference silent;
-  silent.name = "silence";
-  const GateMode mode{.name = "offline",
-                      .groups = {silent},
-                      .full = {},
-                      .quantized = {},
-                      .worse = {},
-                      .better = {}};
-  EXPECT_EQ(count_of(gate_plot(mode, 0.1), "<circle"), 0);
 }
 
 }  // namespace
