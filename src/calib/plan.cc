@@ -50,6 +50,12 @@ std::string key_of(const std::vector<std::string>& paths) {
   return key;
 }
 
+quant::MethodOptions method_options(const ExecContext& context) {
+  return {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native),
+          .isa = context.isa,
+          .pool = context.pool};
+}
+
 bool is_dynamic(const std::string& scheme) { return quant::find_scheme(scheme).value()->activations.dynamic; }
 
 // The quantized layers of a group.
@@ -296,8 +302,7 @@ Result<quant::LinearMethodPtr> Planner::trial(const LayerPlan& layer, std::vecto
   const auto tensors = TRY(standalone(layer));
   return quant::quant_method(layer.scheme)
       .from_slots(quant::quantized_layer(layer.scheme), tensors.view(), std::move(bias), activation,
-                  {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native),
-                   .isa = context_.isa});
+                  method_options(context_));
 }
 
 // Last: what they fold comes to what the groups fold into the same products.
@@ -475,7 +480,7 @@ Result<quant::QuantizedTensors> Planner::quantize(const Folds& folds, const Laye
   calibration.importance =
       importance_of(layer, static_cast<std::size_t>(weight.shape.elements() / weight.shape[0]));
   if (options_.clip_search) clip_rows(layer, weight);
-  auto tensors = quant::quant_method(layer.scheme).quantize(weight, calibration, context_.isa);
+  auto tensors = quant::quant_method(layer.scheme).quantize(weight, calibration, method_options(context_));
   if (tensors) return tensors;
   Error error = std::move(tensors).error();
   error.where = path;

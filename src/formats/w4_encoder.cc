@@ -148,31 +148,52 @@ bool encode_whole_row(W4Weight& weight, std::int64_t n, const std::vector<double
   return true;
 }
 
+Status check_finite(std::int64_t row, std::span<const float> values) {
+  if (std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return {};
+  return unexpected(ErrorCode::bad_checkpoint, fmt::format("row {} of the weight holds NaN or infinity", row), {},
+                    "the checkpoint is damaged: get it again");
+}
+
+void in_turn(std::int64_t items, const std::function<void(std::int64_t)>& body) {
+  for (std::int64_t item = 0; item < items; ++item) body(item);
+}
+
 }  // namespace
 
 Result<W4Weight> encode(std::int64_t n, std::int64_t k, const RowSource& rows, const W4Options& options,
-                        std::span<const double> importance) {
+                        std::span<const double> importance, const ForEach& each) {
+  constexpr std::int64_t kBlock = 64;  // rows that are read together
   TRY(check_shape(options.form, n, k));
   const bool grouped = options.form == W4Form::per_group;
   W4Weight weight = W4Weight::sized(options.form, grouped ? options.domain : ZeroDomain::pre_scaled, n, k);
   const std::vector<double> ones(importance.empty() ? static_cast<std::size_t>(k) : 0, 1.0);
   if (importance.empty()) importance = ones;
   CHECK(static_cast<std::int64_t>(importance.size()) == k, "importance of another length than a row");
-  std::vector<float> floats(static_cast<std::size_t>(k));
-  for (std::int64_t row = 0; row < n; ++row) {
-    rows(row, floats);
-    if (!std::all_of(floats.begin(), floats.end(), [](float value) { return std::isfinite(value); })) {
-      return unexpected(ErrorCode::bad_checkpoint,
-                        fmt::format("row {} of the weight holds NaN or infinity", row), {},
-                        "the checkpoint is damaged: get it again");
+  const auto width = static_cast<std::size_t>(k);
+  std::vector<float> block(static_cast<std::size_t>(kBlock) * width);
+  std::array<bool, kBlock> fits = {};
+  const ForEach run = each ? each : ForEach(in_turn);
+  for (std::int64_t first = 0; first < n; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - first);
+    const auto row_of = [&](std::int64_t i) {
+      return std::span(block).subspan(static_cast<std::size_t>(i) * width, width);
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+      rows(first + i, row_of(i));
+      TRY(check_finite(first + i, row_of(i)));
     }
-    std::vector<double> values(floats.begin(), floats.end());
-    const bool fits = grouped ? encode_groups(weight, row, values, importance, options.search)
-                              : encode_whole_row(weight, row, values, importance, options.search);
-    if (!fits) {
+    run(count, [&](std::int64_t i) {
+      std::vector<double> values(row_of(i).begin(), row_of(i).end());
+      fits[static_cast<std::size_t>(i)] =
+          grouped ? encode_groups(weight, first + i, values, importance, options.search)
+                  : encode_whole_row(weight, first + i, values, importance, options.search);
+    });
+    const auto bad = std::find(fits.begin(), fits.begin() + count, false);
+    if (bad != fits.begin() + count) {
       return unexpected(ErrorCode::bad_checkpoint,
-                        fmt::format("row {} of the weight is too great for a float16 scale", row), {},
-                        "leave the layer in int8 or at full precision");
+                        fmt::format("row {} of the weight is too great for a float16 scale",
+                                    first + (bad - fits.begin())),
+                        {}, "leave the layer in int8 or at full precision");
     }
   }
   CHECK(check(weight).has_value(), "the encoder broke a rule");

@@ -11,6 +11,9 @@ namespace oasr::formats {
 // Fills row n of a weight, K floats.
 using RowSource = std::function<void(std::int64_t n, std::span<float> out)>;
 
+// Calls body(item) for every item in [0, items), on several threads if it has them.
+using ForEach = std::function<void(std::int64_t items, const std::function<void(std::int64_t item)>& body)>;
+
 // The defaults lose the least: the relative error of outputs, over recorded inputs of a U2++ / of Whisper
 // base, is 0.064 / 0.092 with zeros that are codes and no search, 0.059 / 0.087 with post-scaled zeros and
 // the search, and 0.057 / 0.074 when that knows the importance. Per channel 0.073 / 0.123, 0.066 / 0.131 and
@@ -29,9 +32,10 @@ struct W4Options {
 // The search tries the range times 1, 0.99, … 0.5 and takes the greatest with the least sum over k of
 // importance[k] · (w - decoded)². importance [K]: E[x_k²] of the layer's input; empty: all ones.
 //
-// All in float64, in one order: the same bits on every machine. bad_checkpoint: a row that is not finite or
+// All in float64, in one order: the same bits on every machine. Rows are read in order by the caller's thread and
+// encoded by `each`; empty: by the caller's too. bad_checkpoint: a row that is not finite or
 // too great for a float16 scale; unsupported: K not a multiple of 128 per group, or above kMostColumns.
 Result<W4Weight> encode(std::int64_t n, std::int64_t k, const RowSource& rows, const W4Options& options = {},
-                        std::span<const double> importance = {});
+                        std::span<const double> importance = {}, const ForEach& each = {});
 
 }  // namespace oasr::formats

@@ -114,7 +114,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
       .dtype = options.dtype,
       .quantization = &loaded.quantization,
       .stored_quantized = quantization.stored,
-      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa},
+      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa, .pool = context.pool},
       .originals = options.originals ? &loaded.originals : nullptr};
   loaded.model = TRY(architecture->load(loaded.source, how, context));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));

@@ -242,7 +242,7 @@ TEST(QuantMethods, OfFloatsComeBackFromTheirStateWithTheSameBits) {
     const LinearMethodPtr again = make(quantized_layer(method.scheme), state);
     EXPECT_EQ(forward(*made, x).y, forward(*again, x).y);
     const auto quantized =
-        method.quantize({.shape = {kN, kK}, .rows = source.rows}, {}, detected_isa()).value();
+        method.quantize({.shape = {kN, kK}, .rows = source.rows}, {}, {.isa = detected_isa()}).value();
     for (const auto& [suffix, bytes] : state.memory) EXPECT_EQ(quantized.tensors.at(suffix).bytes, bytes) << suffix;
   }
 }

@@ -73,9 +73,10 @@ Result<LinearMethodPtr> int8_from_floats(const LinearSource& source, const Metho
                                                       source.activation, *options.scaled_mm));
 }
 
-Result<QuantizedTensors> quantize_int8(const WeightSource& weight, const Calibration& calibration, Isa isa) {
+Result<QuantizedTensors> quantize_int8(const WeightSource& weight, const Calibration& calibration,
+                                       const MethodOptions& options) {
   const std::int64_t n = weight.shape[0], k = weight.shape.elements() / n;
-  const Int8Storage storage = TRY(quantize_weight(isa, {.n = n, .k = k, .rows = weight.rows}));
+  const Int8Storage storage = TRY(quantize_weight(options.isa, {.n = n, .k = k, .rows = weight.rows}));
   QuantizedTensors tensors;
   const auto add = [&](std::string_view suffix, StorageFormat format, const Shape& shape, auto values) {
     tensors.add(std::string(suffix), format, shape, std::as_bytes(values));
@@ -124,7 +125,7 @@ const kernels::Int4MMImplementation& int4_kernels(const MethodOptions& options) 
 
 template <formats::W4Form form>
 Result<LinearMethodPtr> w4_from_floats(const LinearSource& source, const MethodOptions& options) {
-  const formats::W4Weight weight = TRY(encode_w4(form, source.n, source.k, source.rows));
+  const formats::W4Weight weight = TRY(encode_w4(form, source.n, source.k, source.rows, {}, options.pool));
   return LinearMethodPtr(std::make_unique<W4A8Linear>(weight, std::vector<float>(), source.bias,
                                                       source.activation, int4_kernels(options)));
 }
@@ -141,10 +142,11 @@ Result<LinearMethodPtr> w4_from_slots(const QuantizedLayer& layer, const StoredS
 }
 
 template <formats::W4Form form>
-Result<QuantizedTensors> quantize_w4(const WeightSource& weight, const Calibration& calibration, Isa) {
+Result<QuantizedTensors> quantize_w4(const WeightSource& weight, const Calibration& calibration,
+                                     const MethodOptions& options) {
   CHECK(!calibration.input_scale, "no 4-bit scheme is static");
   const formats::W4Weight encoded =
-      TRY(encode_w4(form, weight.shape[0], weight.shape[1], weight.rows, calibration.importance));
+      TRY(encode_w4(form, weight.shape[0], weight.shape[1], weight.rows, calibration.importance, options.pool));
   return stored_w4(encoded, calibration.smooth_inv);
 }
 

@@ -30,6 +30,7 @@ Shape slot_shape(const StorageSlot& slot, const Shape& weight, std::int64_t colu
 struct MethodOptions {
   const kernels::ScaledMMImplementation* scaled_mm = nullptr;
   Isa isa = Isa::scalar;  // that quantizes weights; every one gives the same bits
+  ThreadPool* pool = nullptr;  // that encodes 4-bit weights; null: the caller's thread
 };
 
 // What a convolution is beside its numbers.
@@ -60,7 +61,8 @@ struct QuantMethod {
                                                std::vector<float> bias, const MethodOptions& options);  // null: none
   // Round to nearest, as it is stored: what from_slots takes with quantized_layer(scheme).
   // calibration.input_scale is there for a static scheme. bad_checkpoint: a weight that is not finite.
-  Result<QuantizedTensors> (*quantize)(const WeightSource& weight, const Calibration& calibration, Isa isa);
+  Result<QuantizedTensors> (*quantize)(const WeightSource& weight, const Calibration& calibration,
+                                       const MethodOptions& options);
   std::span<const StorageSlot> slots;  // smooth_inv only for layers that have it
 };
 std::span<const QuantMethod> quant_methods();

@@ -97,12 +97,18 @@ std::vector<TensorSource> W4A8Linear::state(const std::string& path) const {
 }
 
 Result<W4Weight> encode_w4(W4Form form, std::int64_t n, std::int64_t k, const formats::RowSource& rows,
-                           std::span<const double> importance) {
+                           std::span<const double> importance, ThreadPool* pool) {
   TRY(formats::check_packed_shape(form, n, k));
   const formats::W4Options options{.form = form,
                                    .domain = *quantized_layer(scheme_of(form)).zero_domain,
                                    .search = form == W4Form::per_group || !importance.empty()};
-  auto weight = formats::encode(n, k, rows, options, importance);
+  formats::ForEach each;
+  if (pool != nullptr) {
+    each = [pool](std::int64_t items, const std::function<void(std::int64_t)>& body) {
+      pool->parallel_for(items, [&](std::int64_t item, int) { body(item); });
+    };
+  }
+  auto weight = formats::encode(n, k, rows, options, importance, each);
   if (!weight) return placed(std::move(weight).error());
   return weight;
 }

@@ -27,9 +27,11 @@ class W4A8Linear final : public ScaledLinear<kernels::PackedInt4Weight, kernels:
 };
 
 // Codes of float rows, with the zero domain of the scheme. The range of a group is always searched; that of a
-// channel only with importance, since a search that knows nothing costs Whisper more than it gains.
+// channel only with importance, since a search that knows nothing costs Whisper more than it gains. Rows are shared out
+// over the pool; null: the caller's thread. The bits do not depend on it.
 Result<formats::W4Weight> encode_w4(formats::W4Form form, std::int64_t n, std::int64_t k,
-                                    const formats::RowSource& rows, std::span<const double> importance = {});
+                                    const formats::RowSource& rows, std::span<const double> importance = {},
+                                    ThreadPool* pool = nullptr);
 
 // The weight in slots, every rule checked. Errors: those of formats::unpack().
 Result<formats::W4Weight> read_w4(formats::W4Form form, formats::ZeroDomain domain, const StoredSlots& slots);

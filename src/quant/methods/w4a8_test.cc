@@ -149,7 +149,7 @@ TEST(W4A8, RoundsForTheColumnsThatMatter) {
   for (const char* scheme : {"w4a8_g128", "w4a8_chn"}) {
     const QuantizedLayer layer = quantized_layer(scheme);
     const auto loss = [&](const Calibration& calibration) {
-      const auto tensors = quant_method(scheme).quantize(weight, calibration, detected_isa()).value();
+      const auto tensors = quant_method(scheme).quantize(weight, calibration, kNative).value();
       const auto read = read_w4(*w4_form(scheme), *layer.zero_domain, tensors.view()).value();
       const auto decoded = formats::decoded(read);
       double sum = 0;
@@ -162,6 +162,28 @@ TEST(W4A8, RoundsForTheColumnsThatMatter) {
   }
 }
 
+TEST(W4A8, IsEncodedToTheSameBytesByAnyNumberOfThreads) {
+  constexpr std::int64_t kMany = 160;  // rows of several blocks, the last one not whole
+  const auto values = kernels::random_floats(kMany * kK, 5);
+  const WeightSource weight{.shape = {kMany, kK}, .rows = [&](std::int64_t n, std::span<float> out) {
+                              std::copy_n(values.begin() + n * kK, kK, out.begin());
+                            }};
+  std::vector<double> importance(kK, 1);
+  for (std::size_t k = 0; k < kK; ++k) importance[k] += static_cast<double>(k % 7);
+  for (const char* scheme : {"w4a8_g128", "w4a8_chn"}) {
+    const auto alone = quant_method(scheme).quantize(weight, {.importance = importance}, kNative).value();
+    for (const int threads : {1, 2, 5}) {
+      ThreadPool pool(threads);
+      MethodOptions options = kNative;
+      options.pool = &pool;
+      const auto shared = quant_method(scheme).quantize(weight, {.importance = importance}, options).value();
+      for (const auto& [suffix, tensor] : alone.tensors) {
+        EXPECT_EQ(tensor.bytes, shared.tensors.at(suffix).bytes) << scheme << " " << suffix << " " << threads;
+      }
+    }
+  }
+}
+
 TEST(W4A8, NamesTheRowThatIsNotFinite) {
   for (const char* scheme : {"w4a8_g128", "w4a8_chn"}) {
     const auto made = quant_method(scheme).quantize(
@@ -170,7 +192,7 @@ TEST(W4A8, NamesTheRowThatIsNotFinite) {
              [](std::int64_t n, std::span<float> out) {
                std::ranges::fill(out, n == 17 ? std::numeric_limits<float>::infinity() : 1.0f);
              }},
-        {}, detected_isa());
+        {}, kNative);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().what, "row 17 of the weight holds NaN or infinity");
   }
