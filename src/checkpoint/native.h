@@ -39,6 +39,11 @@ struct NativeContent {
 Status write_native(const std::filesystem::path& folder, const NativeContent& content,
                     const WriteProgress& progress = {});
 
+// Puts another quantization (the text of a JSON object) in place of that of a checkpoint that write_native() wrote:
+// the bytes are those of writing it anew. Errors: those of reading and writing oasr_config.json; invalid_argument
+// for one at full precision.
+Status rewrite_quantization(const std::filesystem::path& folder, const std::string& quantization);
+
 // Whether native checkpoints have files of this name.
 bool is_native_file(std::string_view name);
 

@@ -217,6 +217,22 @@ TEST_F(Native, ReadsTheSampleOfEachVersionAndStillWritesIt) {
   }
 }
 
+TEST_F(Native, AnotherQuantizationInPlaceIsWhatWritingItAnewGives) {
+  NativeContent content = sample(2);
+  const std::string other = R"({"schemes": ["int8_w8a8"], "layers": {}, "options": {"gate.verdict": "Passed"}})";
+  ASSERT_TRUE(write_native(model_, content));
+  ASSERT_TRUE(rewrite_quantization(model_, other));
+  const auto rewritten = files_of(model_);
+  fs::remove_all(model_);
+  content.quantization = other;
+  ASSERT_TRUE(write_native(model_, content));
+  EXPECT_EQ(rewritten, files_of(model_));
+  EXPECT_FALSE(rewrite_quantization(model_, "{"));
+  fs::remove_all(model_);
+  ASSERT_TRUE(write_native(model_, sample(1)));
+  EXPECT_FALSE(rewrite_quantization(model_, other));
+}
+
 TEST(NativeSamples, DISABLED_WritesTheSamples) {
   for (const int version : {1, 2}) {
     const auto path =

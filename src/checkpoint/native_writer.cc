@@ -21,6 +21,13 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerSource& source
   return files;
 }
 
+// A quantization as it comes back: keys in order.
+Result<std::string> compact(const std::string& quantization) {
+  const auto json = parse_json(quantization, {});
+  if (!json) return unexpected(ErrorCode::invalid_argument, json.error().what, "quantization");
+  return json->dump();
+}
+
 // Everything but the checksums of the tensors.
 Result<NativeConfig> config_of(const NativeContent& content,
                                const std::map<std::string, std::string>& files) {
@@ -42,11 +49,7 @@ Result<NativeConfig> config_of(const NativeContent& content,
     }
     config.tokenizer_files.emplace(name, crc32_of(text));
   }
-  if (content.quantization) {
-    const auto json = parse_json(*content.quantization, {});
-    if (!json) return unexpected(ErrorCode::invalid_argument, json.error().what, "quantization");
-    config.quantization = json->dump();
-  }
+  if (content.quantization) config.quantization = TRY(compact(*content.quantization));
   return config;
 }
 
@@ -72,6 +75,16 @@ Status write_native(const fs::path& path, const NativeContent& content,
     return unexpected(std::move(error));
   }
   return folder.commit();
+}
+
+Status rewrite_quantization(const fs::path& folder, const std::string& quantization) {
+  const std::string text = TRY(read_text_file(folder / kNativeConfig));
+  NativeConfig config = TRY(parse_native_config(text));
+  if (!config.quantization) {
+    return unexpected(ErrorCode::invalid_argument, "the checkpoint is at full precision", folder.string());
+  }
+  config.quantization = TRY(compact(quantization));
+  return write_text_file(folder / kNativeConfig, TRY(native_config_text(config)));
 }
 
 }  // namespace oasr

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,41 +22,35 @@ namespace fs = std::filesystem;
 
 Error cancelled_error() { return {ErrorCode::cancelled, "stopped while the models were compared", {}, {}}; }
 
-// Recordings by their content; only those of a known size are read.
-class Recordings {
- public:
-  static Result<Recordings> of(std::span<const std::string> paths) {
-    Recordings all;
-    for (const std::string& path : paths) {
-      const auto digest = TRY(file_digest(path, Digest::Kind::sha256));
-      all.digests_.insert(digest);
-      all.sizes_.insert(size_of(path));
-    }
-    return all;
-  }
-  Result<bool> has(const std::string& path) const {
-    if (!sizes_.contains(size_of(path))) return false;
-    const auto digest = TRY(file_digest(path, Digest::Kind::sha256));
-    return digests_.contains(digest);
-  }
+std::uintmax_t size_of(const std::string& path) {
+  std::error_code failed;
+  return fs::file_size(path, failed);
+}
 
- private:
-  static std::uintmax_t size_of(const std::string& path) {
-    std::error_code failed;
-    return fs::file_size(path, failed);
+// By their content; only files of a size that both sides have are read.
+Result<std::vector<std::string>> shared_recordings(const EvalInputs& inputs,
+                                                   std::span<const std::string> calibration_audio) {
+  std::map<std::uintmax_t, std::set<std::string>> calibrated;  // by size: digests
+  for (const EvalInput& row : inputs.rows) calibrated[size_of(row.utterance.audio)];
+  for (const std::string& path : calibration_audio) {
+    const auto same_size = calibrated.find(size_of(path));
+    if (same_size == calibrated.end()) continue;
+    auto digest = TRY(file_digest(path, Digest::Kind::sha256));
+    same_size->second.insert(std::move(digest));
   }
-
-  std::set<std::string> digests_;
-  std::set<std::uintmax_t> sizes_;
-};
+  std::vector<std::string> shared;
+  for (const EvalInput& row : inputs.rows) {
+    const auto& digests = calibrated[size_of(row.utterance.audio)];
+    if (digests.empty()) continue;
+    const auto digest = TRY(file_digest(row.utterance.audio, Digest::Kind::sha256));
+    if (digests.contains(digest)) shared.push_back(row.utterance.id);
+  }
+  return shared;
+}
 
 Status check_held_out(const EvalInputs& inputs, std::span<const std::string> calibration_audio,
                       const std::string& manifest) {
-  const auto calibrated = TRY(Recordings::of(calibration_audio));
-  std::vector<std::string> shared;
-  for (const EvalInput& row : inputs.rows) {
-    if (TRY(calibrated.has(row.utterance.audio))) shared.push_back(row.utterance.id);
-  }
+  const auto shared = TRY(shared_recordings(inputs, calibration_audio));
   if (shared.empty()) return {};
   return unexpected(ErrorCode::invalid_argument,
                     fmt::format("{} of {} recordings were calibrated on: {}", shared.size(),

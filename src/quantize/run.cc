@@ -278,7 +278,7 @@ Status Run::write() {
     options["gate.limit"] = fmt::format("{}", report_.gate->limit);
     options["gate.increase"] = fmt::format("{:.4f}", report_.gate->increase);
     options["gate.utterances"] = std::to_string(report_.gate->utterances);
-    TRY(write_candidate());
+    TRY(bench_.rewrite_provenance(candidate(), plan_, spec_));
   }
   const auto folder = candidate();
   TRY(write_text_file(folder / kReportJson, dump_json(to_json(report_), 2) + "\n"));

@@ -26,6 +26,14 @@ std::vector<std::string> schemes_of(const calib::Plan& plan) {
   return schemes;
 }
 
+// The spec with the layers and schemes of the plan.
+std::string quantization_text(const calib::Plan& plan, quant::QuantizationSpec spec) {
+  spec.layers.clear();
+  for (const auto& [path, layer] : plan.layers) spec.layers[path] = stored_as(layer);
+  spec.schemes = schemes_of(plan);
+  return dump_json(quant::to_json(spec));
+}
+
 // What a matrix takes more as the checkpoint has it than in a copy of this dtype; both are whole panels of rows.
 std::int64_t saved_bytes(const TensorSource& original, DType copy) {
   constexpr std::int64_t kPanel = kernels::PackedWeight::kPanel;
@@ -113,9 +121,7 @@ Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& 
   std::vector<quant::QuantizedTensors> quantized;
   std::map<std::string, std::vector<float>> biases;  // that are not the model's own
   quantized.reserve(plan.layers.size());
-  spec.layers.clear();
   for (const auto& [path, layer] : plan.layers) {
-    spec.layers[path] = stored_as(layer);
     auto tensors = TRY(planner_->quantize(plan.folds, layer));
     quantized.push_back(std::move(tensors));
     auto bias = TRY(planner_->corrected_bias(layer));
@@ -131,9 +137,13 @@ Status Workbench::write(const std::filesystem::path& folder, const calib::Plan& 
   plain = calib::folded(std::move(plain), plan.folds);
   TRY(calib::check_half_range(plain, plan.folds));
   std::ranges::move(plain, std::back_inserter(content.tensors));
-  spec.schemes = schemes_of(plan);
-  content.quantization = dump_json(quant::to_json(spec));
+  content.quantization = quantization_text(plan, std::move(spec));
   return write_native(folder, content, progress);
+}
+
+Status Workbench::rewrite_provenance(const std::filesystem::path& folder, const calib::Plan& plan,
+                                     quant::QuantizationSpec spec) const {
+  return rewrite_quantization(folder, quantization_text(plan, std::move(spec)));
 }
 
 Status Workbench::write_folded(const std::filesystem::path& folder, const calib::Folds& folds,

@@ -56,6 +56,9 @@ class Workbench {
   // Writes the plan as a quantized checkpoint; its spec gets the plan's schemes and the provenance.
   Status write(const std::filesystem::path& folder, const calib::Plan& plan, quant::QuantizationSpec spec,
                const WriteProgress& progress) const;
+  // Writes the provenance of a spec into a folder that write() made of the same plan.
+  Status rewrite_provenance(const std::filesystem::path& folder, const calib::Plan& plan,
+                            quant::QuantizationSpec spec) const;
   // Writes the loaded model with the folds of the plan.
   Status write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
                       const WriteProgress& progress) const;
