@@ -181,8 +181,8 @@ TEST_F(CtcEngine, OneBadRecordingStopsNoOther) {
 
 TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
   Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
-  auto& tensor = checkpoint.tensors.tensors.at("encoder.encoders.1.feed_forward.w_2.bias");
-  const std::vector<float> broken(32, std::nanf(""));
+  auto& tensor = checkpoint.tensors.tensors.at("encoder.encoders.1.feed_forward.w_2.weight");
+  const std::vector<float> broken(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
   tensor.bytes = std::as_bytes(std::span(broken));
   model = std::dynamic_pointer_cast<const models::CtcModel>(models::conformer::Model::load(checkpoint, {}, context).value());
   const auto transcript = run(babble(1));
