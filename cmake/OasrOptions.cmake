@@ -15,25 +15,31 @@ if(OASR_CCACHE)
 endif()
 
 add_library(oasr_options INTERFACE)
-target_compile_options(oasr_options INTERFACE
+# The flags of the C++ compiler; those of nvcc are in OasrCuda.cmake.
+function(oasr_cxx_options)
+  foreach(flag IN LISTS ARGN)
+    target_compile_options(oasr_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+  endforeach()
+endfunction()
+oasr_cxx_options(
   -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
   # Results are promised bit for bit: no contraction of a*b+c, no fast math anywhere.
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(oasr_options INTERFACE -Wno-restrict)  # false alarms of g++ 12 in std::string
+  oasr_cxx_options(-Wno-restrict)  # false alarms of g++ 12 in std::string
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # The binary runs on x86-64-v2; hot kernels have files of their own and are chosen at run time.
-  target_compile_options(oasr_options INTERFACE -march=x86-64-v2)
+  oasr_cxx_options(-march=x86-64-v2)
 endif()
 if(OASR_WERROR)
-  target_compile_options(oasr_options INTERFACE -Werror)
+  oasr_cxx_options(-Werror)
 endif()
 if(OASR_SANITIZE)
-  target_compile_options(oasr_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+  oasr_cxx_options(-fsanitize=address,undefined -fno-sanitize-recover=all
                                                 -fno-omit-frame-pointer)
   target_link_options(oasr_options INTERFACE -fsanitize=address,undefined)
 endif()
 if(OASR_BUILD_FUZZ)
-  target_compile_options(oasr_options INTERFACE -fsanitize=fuzzer-no-link)
+  oasr_cxx_options(-fsanitize=fuzzer-no-link)
 endif()

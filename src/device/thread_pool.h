@@ -11,6 +11,8 @@
 
 namespace oasr {
 
+class Gpu;
+
 // A fixed set of threads that share loops. Workers spin for some microseconds, then sleep, so
 // that a busy neighbour costs its share and no more. Items are handed out dynamically, in rising
 // order; results must not depend on which thread takes an item. One parallel_for at a time (the
@@ -58,6 +60,9 @@ struct ExecContext {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::scalar;
   RunObserver* observer = nullptr;  // may be null
+  // Null: kernels run on the pool and matrices are host memory. Else kernels run on this GPU, and all
+  // that they read and write, weights included, is its memory.
+  Gpu* gpu = nullptr;
 };
 
 }  // namespace oasr

@@ -1,0 +1,110 @@
+// A queue of work on one NVIDIA GPU. Copies and kernels of one queue run in the order in which they were put in,
+// beside the processor; wait() and download() are the points where the two meet.
+//
+// In a build without CUDA the same names exist and open() says what to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/run_observer.h"
+
+namespace oasr {
+
+struct GpuInfo {
+  int index = 0;
+  std::string name;             // "NVIDIA H200"
+  int major = 0, minor = 0;     // compute capability
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;
+  std::size_t l2_bytes = 0;
+};
+
+// What this process can say about GPUs, for `oasr doctor`.
+struct GpuReport {
+  bool built = false;           // with CUDA
+  std::string driver;           // highest CUDA version of the driver, "13.0"; empty: no driver
+  std::string runtime;          // CUDA version that oasr was built with
+  std::string architectures;    // that kernels were compiled for: "90a"
+  std::string problem;          // why no GPU can be used; empty when there is one
+  std::vector<GpuInfo> gpus;
+};
+GpuReport gpu_report();
+
+// A copy or kernel failed on the GPU, or an earlier one did. The request that ran is lost, the process is not.
+class GpuError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+// GPU memory that was asked for is not there.
+class GpuOutOfMemory : public std::bad_alloc {
+ public:
+  explicit GpuOutOfMemory(std::string what) : what_(std::move(what)) {}
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  std::string what_;
+};
+
+// Not thread-safe. Every function but open() throws GpuError when the GPU reports a failure.
+class Gpu {
+ public:
+  // Errors: unsupported in a build without CUDA, for a driver that is missing or too old, a card that the
+  // kernels were not compiled for or that can not be used; not_found for an index beyond the last GPU.
+  static Result<std::unique_ptr<Gpu>> open(int index);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const GpuInfo& info() const;
+  // The cudaStream_t of the queue, for code that launches kernels.
+  void* stream() const;
+
+  // Device memory, aligned to 256 bytes, uninitialised. Any queue of the GPU may use it. Throws GpuOutOfMemory.
+  std::byte* allocate(std::size_t bytes);
+  void free(std::byte* memory) noexcept;
+  // Device memory for the kernel that is put in next; it keeps its size, so the steady state allocates
+  // nothing. What an earlier kernel put there is lost.
+  std::byte* scratch(std::size_t bytes);
+
+  // From host memory, which may be changed at once afterwards.
+  void upload(void* to, const void* from, std::size_t bytes);
+  // To host memory; waits for all that was put in before.
+  void download(void* to, const void* from, std::size_t bytes);
+  // `rows` pieces of `bytes` each within the device; pieces lie `to_step` and `from_step` bytes apart.
+  void copy(void* to, std::size_t to_step, const void* from, std::size_t from_step, std::size_t bytes,
+            std::size_t rows);
+  void copy(void* to, const void* from, std::size_t bytes) { copy(to, bytes, from, bytes, bytes, 1); }
+  void zero(void* to, std::size_t bytes);
+  // Waits for all that was put in.
+  void wait();
+
+  // Names the layer whose kernels come next: what they find not finite is kept under this name. The name
+  // must outlive the queue.
+  void at_layer(std::string_view layer);
+  // For kernels: the device word of the current layer, where the lowest row that is not finite is kept
+  // (atomicMin; kAllFinite when there is none).
+  std::int32_t* not_finite_row() const;
+  static constexpr std::int32_t kAllFinite = 0x7fff'ffff;
+  // Tells the observer what was found up to the last wait() or download(), once.
+  void tell(RunObserver& observer);
+
+  // Checks the launch of a kernel that was just put in. `kernel` is named in the error.
+  void launched(const char* kernel);
+  // Tests: the n-th launch from now on fails as a broken kernel would (0: the next one; negative: none).
+  void fail_launch(int n);
+
+ private:
+  struct State;
+  explicit Gpu(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace oasr

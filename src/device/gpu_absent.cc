@@ -1,0 +1,48 @@
+// The GPU of a build without CUDA: there is none.
+#include "base/check.h"
+#include "device/gpu.h"
+
+namespace oasr {
+namespace {
+
+constexpr const char* kProblem = "oasr was built without CUDA";
+
+[[noreturn]] void absent() {
+  CHECK(false, "a GPU in a build without CUDA");
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+struct Gpu::State {};
+
+GpuReport gpu_report() {
+  GpuReport report;
+  report.problem = kProblem;
+  return report;
+}
+
+Result<std::unique_ptr<Gpu>> Gpu::open(int) {
+  return unexpected(ErrorCode::unsupported, kProblem, "device cuda",
+                    "build it where nvcc is (cmake -DOASR_CUDA=ON), or use --device cpu");
+}
+
+Gpu::Gpu(std::unique_ptr<State>) {}
+Gpu::~Gpu() = default;
+const GpuInfo& Gpu::info() const { absent(); }
+void* Gpu::stream() const { absent(); }
+std::byte* Gpu::allocate(std::size_t) { absent(); }
+void Gpu::free(std::byte*) noexcept {}
+std::byte* Gpu::scratch(std::size_t) { absent(); }
+void Gpu::upload(void*, const void*, std::size_t) { absent(); }
+void Gpu::download(void*, const void*, std::size_t) { absent(); }
+void Gpu::copy(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t) { absent(); }
+void Gpu::zero(void*, std::size_t) { absent(); }
+void Gpu::wait() { absent(); }
+void Gpu::at_layer(std::string_view) { absent(); }
+std::int32_t* Gpu::not_finite_row() const { absent(); }
+void Gpu::tell(RunObserver&) { absent(); }
+void Gpu::launched(const char*) { absent(); }
+void Gpu::fail_launch(int) { absent(); }
+
+}  // namespace oasr
