@@ -1,5 +1,5 @@
 // The polynomials of exact_math.h over any vector type, so that every lane runs the same
-// operations in the same order. For exact_math.cc and the kernels' lanes only.
+// operations in the same order. For exact_math.cc and the kernels' lanes only. constexpr makes them callable on a GPU.
 //
 // Ops is a lane's struct of static functions on its vector type V, each one IEEE operation per
 // element: set, add, sub, mul, div, fma, min (a < b ? a : b), max (a > b ? a : b), abs, and
@@ -20,7 +20,7 @@ inline constexpr float kExpGreatest = 0x1.62e42ep6f;  // just below 128 ln 2
 
 // q(r) of eʳ = 1 + r + r² q(r), |r| <= ln 2 / 2: minimax, error of the whole 2⁻²⁸.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V exp_rest(V r) {
+[[gnu::always_inline]] constexpr V exp_rest(V r) {
   V q = Ops::set(0x1.6a2256p-10f);
   q = Ops::fma(q, r, Ops::set(0x1.123b04p-7f));
   q = Ops::fma(q, r, Ops::set(0x1.5558f8p-5f));
@@ -30,13 +30,13 @@ template <class Ops, class V>
 
 // eʳ - 1, |r| <= ln 2 / 2.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V exp_less_one(V r) {
+[[gnu::always_inline]] constexpr V exp_less_one(V r) {
   return Ops::fma(Ops::mul(r, r), exp_rest<Ops>(r), r);
 }
 
 // 2ⁿ eʳ, n in the low bits of t.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V exp_scaled(V t, V r) {
+[[gnu::always_inline]] constexpr V exp_scaled(V t, V r) {
   V p = Ops::fma(exp_rest<Ops>(r), r, Ops::set(1.0f));
   p = Ops::fma(p, r, Ops::set(1.0f));
   return Ops::add_exponent(p, t);
@@ -48,7 +48,7 @@ struct Reduced {
   V t, r;
 };
 template <class Ops, class V>
-[[gnu::always_inline]] inline Reduced<V> reduce(V x) {
+[[gnu::always_inline]] constexpr Reduced<V> reduce(V x) {
   const V t = Ops::fma(x, Ops::set(kLog2E), Ops::set(kRound));
   const V n = Ops::sub(t, Ops::set(kRound));
   const V r = Ops::fma(n, Ops::set(-kLn2High), x);
@@ -56,7 +56,7 @@ template <class Ops, class V>
 }
 
 template <class Ops, class V>
-[[gnu::always_inline]] inline V exp(V x) {
+[[gnu::always_inline]] constexpr V exp(V x) {
   const auto [t, r] = reduce<Ops>(x);
   const V y = Ops::zero_if_less(exp_scaled<Ops>(t, r), x, Ops::set(kExpLeast));
   // x + infinity: infinity above the range, NaN for NaN.
@@ -68,7 +68,7 @@ template <class Ops, class V>
 // u = d + 2 n ln 2 comes from the exact square and product, so that the exponential keeps its relative
 // precision; its polynomial is exp_scaled()'s in -u / 2, times -1/2.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V gelu(V x) {
+[[gnu::always_inline]] constexpr V gelu(V x) {
   const V a = Ops::min(Ops::set(14.0f), Ops::abs(x));
   const V square = Ops::mul(a, a);
   // The higher powers in two chains, even and odd, that do not wait for each other.
@@ -104,7 +104,7 @@ template <class Ops, class V>
 
 // x / (1 + e⁻ˣ) = (max(x, 0) + min(x, 0) e) / (1 + e) with e = exp(-|x|), which can not overflow.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V swish(V x) {
+[[gnu::always_inline]] constexpr V swish(V x) {
   const V zero = Ops::set(0.0f);
   const V bounded = Ops::max(Ops::set(-100.0f), x);  // -infinity · 0 would be NaN
   const V minus_a = Ops::min(bounded, Ops::sub(zero, bounded));
@@ -118,7 +118,7 @@ template <class Ops, class V>
 
 // (x > 0 ? 1 : e) / (1 + e) with e = exp(-|x|): no subtraction, so that both tails keep their precision.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V sigmoid(V x) {
+[[gnu::always_inline]] constexpr V sigmoid(V x) {
   const V one = Ops::set(1.0f);
   const V minus_a = Ops::min(x, Ops::sub(Ops::set(0.0f), x));
   const auto [t, r] = reduce<Ops>(minus_a);
@@ -131,7 +131,7 @@ template <class Ops, class V>
 
 // z / (z + 2) with z = e²ˣ - 1 = (2ⁿ - 1) + 2ⁿ (eʳ - 1): nothing cancels near 0, where n is 0.
 template <class Ops, class V>
-[[gnu::always_inline]] inline V tanh(V x) {
+[[gnu::always_inline]] constexpr V tanh(V x) {
   // The order of operands keeps NaN.
   const V bounded = Ops::max(Ops::set(-10.0f), Ops::min(Ops::set(10.0f), x));
   const auto [t, r] = reduce<Ops>(Ops::add(bounded, bounded));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/activate/cuda.h"
 #include "kernels/activate/op.h"
 #include "kernels/lane_choice.h"
 
@@ -21,9 +22,13 @@ void by_rows(ExecContext& context, const Args& args, void (*run)(const Args&, st
 const ActivateLane& activate_lane(Isa isa) { return choose_lane(activate_lanes(), isa); }
 
 void activate_rows(ExecContext& context, const ActivateRowsArgs& args) {
+  if (context.gpu != nullptr) return activate_rows_cuda(*context.gpu, args);
   by_rows(context, args, activate_lane(context.isa).activate_rows);
 }
 
-void glu(ExecContext& context, const GluArgs& args) { by_rows(context, args, activate_lane(context.isa).glu); }
+void glu(ExecContext& context, const GluArgs& args) {
+  if (context.gpu != nullptr) return glu_cuda(*context.gpu, args);
+  by_rows(context, args, activate_lane(context.isa).glu);
+}
 
 }  // namespace oasr::kernels

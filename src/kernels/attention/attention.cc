@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/attention/cuda.h"
 #include "kernels/attention/layout.h"
 #include "kernels/lane_choice.h"
 
@@ -10,6 +11,14 @@ namespace {
 // cache, few enough that their numerators stay in the second.
 constexpr std::int64_t kItemQueries = 48;
 
+void check(const AttentionArgs& a) {
+  CHECK(a.kv->length >= (a.causal ? a.queries : 1), "every query sees a position");
+  CHECK(a.positions == nullptr ||
+            (a.positions->heads == a.kv->heads && a.positions->head_dim == a.kv->head_dim &&
+             a.positions->storage == a.kv->storage && a.positions->length >= a.kv->length),
+        "position keys of another shape than the keys");
+}
+
 }  // namespace
 
 const AttentionLane& attention_lane(Isa isa) { return choose_lane(attention_lanes(), isa); }
@@ -19,6 +28,7 @@ std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
 }
 
 void attention_reserve(ExecContext& context, KvCache cache) {
+  if (context.gpu != nullptr) return;  // its scratch memory grows at the first call
   cache.length = cache.capacity;
   const auto floats = static_cast<std::size_t>(attention_scratch(kItemQueries, cache));
   for (int thread = 0; thread < context.pool->threads(); ++thread) {
@@ -27,17 +37,14 @@ void attention_reserve(ExecContext& context, KvCache cache) {
 }
 
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
+  for (const AttentionArgs& a : sequences) check(a);
+  if (context.gpu != nullptr) return attention_cuda(*context.gpu, sequences);
   const auto run = attention_lane(context.isa).run;
   // Items of all sequences are numbered one after the other: head after head, block after block.
   // A sequence is found again by a walk: there are few, and an item is long.
   const auto blocks = [](const AttentionArgs& a) { return (a.queries + kItemQueries - 1) / kItemQueries; };
   std::int64_t items = 0, floats = 0;
   for (const AttentionArgs& a : sequences) {
-    CHECK(a.kv->length >= (a.causal ? a.queries : 1), "every query sees a position");
-    CHECK(a.positions == nullptr ||
-              (a.positions->heads == a.kv->heads && a.positions->head_dim == a.kv->head_dim &&
-               a.positions->storage == a.kv->storage && a.positions->length >= a.kv->length),
-          "position keys of another shape than the keys");
     items += a.kv->heads * blocks(a);
     floats = std::max(floats, attention_scratch(std::min(a.queries, kItemQueries), *a.kv));
   }

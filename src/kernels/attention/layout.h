@@ -1,7 +1,8 @@
 // How a KvCache lies in memory. For the attention kernels only.
 //
 // Head after head: first its keys in panels of kKeys positions, [capacity / kKeys][head_dim][kKeys]
-// (so that scores of neighbouring positions are one vector), then its values, [capacity][head_dim].
+// (so that scores of neighbouring positions are one vector), then its values, [capacity][head_dim]. On a GPU values
+// lie in panels like keys, so that neighbouring links of an output's chain are one load.
 #pragma once
 
 #include <cstdint>

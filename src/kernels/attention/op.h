@@ -29,16 +29,37 @@ struct KvCache {
 };
 std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage);
 
-// Appends `count` positions: k and v are [count, heads · head_dim] with row strides ldk, ldv. A cache
-// that is only `positions` of AttentionArgs takes no v (null).
+// Appends `count` positions. Of one call every cache is another one: a GPU takes them all at once.
+struct AppendArgs {
+  KvCache* kv = nullptr;
+  const float* k = nullptr;  // [count, heads · head_dim], row stride ldk
+  std::int64_t ldk = 0;
+  const float* v = nullptr;  // [count, heads · head_dim], row stride ldv; null: the cache has keys only
+  std::int64_t ldv = 0;
+  std::int64_t count = 0;
+};
+void kv_append(ExecContext& context, std::span<const AppendArgs> appends);
 void kv_append(ExecContext& context, KvCache& cache, const float* k, std::int64_t ldk,
                const float* v, std::int64_t ldv, std::int64_t count);
 
-// Copies the first `length` positions of one cache to another of the same geometry.
-void kv_copy(const KvCache& from, KvCache& to, std::int64_t length);
+// Copies the first `length` positions of one cache to another of the same geometry. Of one call no cache is both a
+// source and a target, or twice a target.
+struct CopyArgs {
+  const KvCache* from = nullptr;
+  KvCache* to = nullptr;
+  std::int64_t length = 0;
+};
+void kv_copy(ExecContext& context, std::span<const CopyArgs> copies);
+void kv_copy(const KvCache& from, KvCache& to, std::int64_t length);  // on the host
 
-// Forgets the first `count` positions; what was at position count is at 0 afterwards.
-void kv_drop_front(KvCache& cache, std::int64_t count);
+// Forgets the first `count` positions; what was at position count is at 0 afterwards. Of one call every cache is
+// another one.
+struct DropArgs {
+  KvCache* kv = nullptr;
+  std::int64_t count = 0;
+};
+void kv_drop_front(ExecContext& context, std::span<const DropArgs> drops);
+void kv_drop_front(KvCache& cache, std::int64_t count);  // on the host
 
 struct AttentionArgs {
   const float* q = nullptr;      // [queries, heads · head_dim], row stride ldq
@@ -63,16 +84,6 @@ void attention_reserve(ExecContext& context, KvCache cache);
 // Runs all sequences on context.pool.
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences);
 
-// Positions [kv.length, kv.length + count) of a cache, to be written; the length stays.
-struct AppendArgs {
-  const KvCache* kv = nullptr;
-  const float* k = nullptr;  // [count, heads · head_dim], row stride ldk
-  std::int64_t ldk = 0;
-  const float* v = nullptr;  // [count, heads · head_dim], row stride ldv
-  std::int64_t ldv = 0;
-  std::int64_t count = 0;
-};
-
 // A row of the lane table: one instruction set's code.
 struct AttentionLane {
   std::string_view name;  // "avx512"
@@ -81,7 +92,7 @@ struct AttentionLane {
   // aligned to 64 bytes.
   void (*run)(const AttentionArgs& args, std::int64_t head, std::int64_t q0, std::int64_t q1,
               float* scratch);
-  // Writes the keys and values of one head.
+  // Writes the keys and values of one head; the length stays.
   void (*append)(const AppendArgs& args, std::int64_t head);
 };
 std::span<const AttentionLane> attention_lanes();

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -23,8 +22,9 @@ void conv1d(ExecContext& context, const Conv1dArgs& args) {
   CHECK(args.frames >= 1 && (args.stride == 1 || args.stride == 2), "the geometry of a convolution");
   CHECK(args.weight->k() % kConvTaps == 0, "a weight of pack_conv1d");
   const std::int64_t channels = args.weight->k() / kConvTaps;
-  std::fill_n(args.x, channels, 0.0f);
-  std::fill_n(args.x + (args.frames + 1) * channels, channels, 0.0f);
+  const auto row_bytes = static_cast<std::size_t>(channels) * sizeof(float);
+  clear(context.gpu, args.x, row_bytes);
+  clear(context.gpu, args.x + (args.frames + 1) * channels, row_bytes);
   linear(context, {.x = args.x,
                    .ldx = args.stride * channels,
                    .m = conv1d_frames(args.frames, args.stride),

@@ -11,8 +11,8 @@
 #include <span>
 #include <string_view>
 
+#include "device/memory.h"
 #include "device/thread_pool.h"
-#include "tensor/tensor.h"
 
 namespace oasr::kernels {
 
@@ -25,17 +25,20 @@ class DepthwiseWeight {
 
   DepthwiseWeight() = default;
   static DepthwiseWeight pack(std::int64_t channels, std::int64_t taps, const RowSource& rows);
+  // Moves the numbers to a GPU, whose kernels then are the only ones that can use them.
+  void place(Gpu& gpu);
 
   std::int64_t channels() const { return channels_; }
   std::int64_t taps() const { return taps_; }
   std::size_t bytes() const { return data_.size(); }
   const float* data() const { return reinterpret_cast<const float*>(data_.data()); }
-  // The taps of channel c, k floats.
+  // The taps of channel c, k floats; not of a weight on a GPU.
   void unpack_row(std::int64_t c, std::span<float> out) const;
 
  private:
   std::int64_t channels_ = 0, taps_ = 0;
-  AlignedBuffer data_;  // [taps][channels]
+  bool placed_ = false;
+  Memory data_;  // [taps][channels]
 };
 
 struct DepthwiseConv1dArgs {

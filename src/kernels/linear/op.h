@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "device/memory.h"
 #include "device/thread_pool.h"
 #include "kernels/linear/activation.h"
 #include "tensor/tensor.h"
@@ -30,6 +31,9 @@ class PackedWeight {
   PackedWeight() = default;
   // storage: f32, f16 or bf16. Values that the storage can not hold are rounded to nearest even.
   static PackedWeight pack(std::int64_t n, std::int64_t k, DType storage, const RowSource& rows);
+  // Moves the numbers to a GPU, whose kernels then are the only ones that can use them.
+  void place(Gpu& gpu);
+  bool placed() const { return placed_; }
 
   std::int64_t n() const { return n_; }
   std::int64_t k() const { return k_; }
@@ -37,13 +41,14 @@ class PackedWeight {
   std::size_t bytes() const { return data_.size(); }
   const std::byte* data() const { return data_.data(); }
 
-  // Row n as floats (embedding lookup in a tied head).
+  // Row n as floats (embedding lookup in a tied head); not of a weight on a GPU.
   void unpack_row(std::int64_t n, std::span<float> out) const;
 
  private:
   std::int64_t n_ = 0, k_ = 0;
   DType storage_ = DType::f32;
-  AlignedBuffer data_;  // [ceil(N / kPanel)][K][kPanel], zero-padded
+  bool placed_ = false;
+  Memory data_;  // [ceil(N / kPanel)][K][kPanel], zero-padded
 };
 
 // The row stride, in floats, at which a matrix of `columns` is read fastest: rows start at cache
@@ -83,6 +88,8 @@ struct LinearLane {
 std::span<const LinearLane> linear_lanes();
 // The lane that linear() uses for an Isa: the highest with lane.isa <= isa.
 const LinearLane& linear_lane(Isa isa);
+// What runs where a context has a GPU, for reports; beside the names of the lanes.
+inline constexpr std::string_view kLinearCudaName = "cuda";
 
 // The definition: plain loops, single thread.
 void linear_reference(const LinearArgs& args);

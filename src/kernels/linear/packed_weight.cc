@@ -1,4 +1,5 @@
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -36,7 +37,7 @@ PackedWeight PackedWeight::pack(std::int64_t n, std::int64_t k, DType storage, c
   weight.k_ = k;
   weight.storage_ = storage;
   const std::int64_t panels = (n + kPanel - 1) / kPanel;
-  weight.data_ = AlignedBuffer(static_cast<std::size_t>(panels * k * kPanel) * dtype_size(storage));
+  weight.data_ = Memory(nullptr, static_cast<std::size_t>(panels * k * kPanel) * dtype_size(storage));
   std::vector<float> panel(static_cast<std::size_t>(k * kPanel));  // [kPanel][k]
   with_storage(storage, [&](auto type) {
     using T = decltype(type);
@@ -60,7 +61,16 @@ PackedWeight PackedWeight::pack(std::int64_t n, std::int64_t k, DType storage, c
   return weight;
 }
 
+void PackedWeight::place(Gpu& gpu) {
+  CHECK(!placed_, "a weight is placed once");
+  Memory memory(&gpu, data_.size());
+  gpu.upload(memory.data(), data_.data(), data_.size());
+  data_ = std::move(memory);
+  placed_ = true;
+}
+
 void PackedWeight::unpack_row(std::int64_t n, std::span<float> out) const {
+  CHECK(!placed_, "the rows of a weight on a GPU are read by its kernels");
   CHECK(n >= 0 && n < n_ && out.size() == static_cast<std::size_t>(k_), "a row outside the weight");
   with_storage(storage_, [&](auto type) {
     const auto* from = reinterpret_cast<const decltype(type)*>(data_.data()) + (n / kPanel) * k_ * kPanel + n % kPanel;

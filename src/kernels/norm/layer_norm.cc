@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/lane_choice.h"
+#include "kernels/norm/cuda.h"
 #include "kernels/norm/op.h"
 
 namespace oasr::kernels {
@@ -8,6 +9,7 @@ namespace oasr::kernels {
 const LayerNormLane& layer_norm_lane(Isa isa) { return choose_lane(layer_norm_lanes(), isa); }
 
 void layer_norm(ExecContext& context, const LayerNormArgs& args) {
+  if (context.gpu != nullptr) return layer_norm_cuda(*context.gpu, args);
   const auto run = layer_norm_lane(context.isa).run;
   constexpr std::int64_t kItem = 32'000;  // elements: below, an item is not worth a hand-out
   const std::int64_t rows = std::max<std::int64_t>(1, kItem / args.d);

@@ -8,7 +8,8 @@
 //   static     q(k)   = clamp(rint(x(k) · multiplier(k)), -Q, Q)
 // What is not finite is reported and never becomes a number: per token, a row with an x' that is
 // NaN or infinite gets scale NaN and q = 0 (so that whatever is computed from it is NaN); static,
-// such an x gets q = 0. Other rows are not affected.
+// such an x gets q = 0. Other rows are not affected. On a GPU the report goes to Gpu::not_finite_row() instead,
+// and what is returned says nothing.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ class ActivationScale {
   ActivationScale() = default;
   static ActivationScale per_token(const float* scales) { return {scales, 1}; }   // [M]
   static ActivationScale per_tensor(const float* scale) { return {scale, 0}; }    // [1]
-  float of_row(std::int64_t m) const { return at_[m * step_]; }
+  // constexpr: GPU kernels call it, too.
+  constexpr float of_row(std::int64_t m) const { return at_[m * step_]; }
   // The scales of rows m, m + 1, …
   ActivationScale from_row(std::int64_t m) const { return {at_ + m * step_, step_}; }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/lane_choice.h"
+#include "kernels/quantize/cuda.h"
 #include "kernels/quantize/first_row.h"
 #include "kernels/quantize/norm.h"
 
@@ -37,24 +38,37 @@ std::vector<float> static_multiplier(std::span<const float> smooth_inv, float in
 }
 
 NotFinite quantize_per_token(ExecContext& context, const QuantizePerTokenArgs& args) {
+  if (context.gpu != nullptr) {
+    quantize_per_token_cuda(*context.gpu, args);
+    return {};
+  }
   const auto run = quantize_lane(context.isa).per_token;
   return over_rows(context, args.m, args.k,
                    [&](std::int64_t m0, std::int64_t m1, int) { return run(args, m0, m1); });
 }
 
 NotFinite quantize_static(ExecContext& context, const QuantizeStaticArgs& args) {
+  if (context.gpu != nullptr) {
+    quantize_static_cuda(*context.gpu, args);
+    return {};
+  }
   const auto run = quantize_lane(context.isa).fixed;
   return over_rows(context, args.m, args.k,
                    [&](std::int64_t m0, std::int64_t m1, int) { return run(args, m0, m1); });
 }
 
 void layer_norm_quant_reserve(ExecContext& context, std::int64_t d) {
+  if (context.gpu != nullptr) return;
   for (int thread = 0; thread < context.pool->threads(); ++thread) {
     context.pool->scratch(thread, static_cast<std::size_t>(d) * sizeof(float));
   }
 }
 
 NotFinite layer_norm_quant(ExecContext& context, const LayerNormQuantArgs& args) {
+  if (context.gpu != nullptr) {
+    layer_norm_quant_cuda(*context.gpu, args);
+    return {};
+  }
   const auto run = layer_norm_quant_lane(context.isa).run;
   return over_rows(context, args.m, args.d, [&](std::int64_t m0, std::int64_t m1, int thread) {
     const auto normal = context.pool->scratch(thread, static_cast<std::size_t>(args.d) * sizeof(float));

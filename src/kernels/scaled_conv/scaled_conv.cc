@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/scaled_conv/cuda.h"
 #include "kernels/scaled_conv/op.h"
 #include "kernels/scaled_mm/blocks.h"
 
@@ -30,6 +31,7 @@ NotFinite multiply_fields(ExecContext& context, const Args& args, const FloatOut
 }  // namespace
 
 void scaled_conv(ExecContext& context, const ScaledConvArgs& args, const FloatOutput& out) {
+  if (context.gpu != nullptr) return scaled_conv_cuda(*context.gpu, args, out);
   const NotFinite found = multiply_fields(context, args, out, false, [&](std::int64_t row, std::int8_t* to) {
     gather_field(args.geometry, args.x, row, to);
     return true;
@@ -38,6 +40,10 @@ void scaled_conv(ExecContext& context, const ScaledConvArgs& args, const FloatOu
 }
 
 NotFinite scaled_conv_static(ExecContext& context, const StaticScaledConvArgs& args, const FloatOutput& out) {
+  if (context.gpu != nullptr) {
+    scaled_conv_cuda(*context.gpu, args, out);
+    return {};
+  }
   const auto quantize = quantize_lane(context.isa).fixed;
   return multiply_fields(context, args, out, true, [&](std::int64_t row, std::int8_t* to) {
     NotFinite found;

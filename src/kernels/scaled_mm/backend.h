@@ -15,8 +15,8 @@ enum class ScaledMMBackend : std::uint8_t {
 };
 std::span<const EnumName<ScaledMMBackend>> scaled_mm_backend_names();
 
-// native, or what OASR_SCALED_MM_BACKEND names: auto (native), native, reference. A backend of another
-// device and an unknown name are errors, never ignored.
-Result<ScaledMMBackend> selected_scaled_mm_backend();
+// native, or what OASR_SCALED_MM_BACKEND names: auto (native), native, reference; on a GPU auto
+// and native. A backend of another device and an unknown name are errors, never ignored.
+Result<ScaledMMBackend> selected_scaled_mm_backend(bool on_gpu = false);
 
 }  // namespace oasr::kernels

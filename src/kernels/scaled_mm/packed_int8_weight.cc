@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -12,7 +14,7 @@ constexpr std::int64_t kPanel = PackedInt8Weight::kPanel;
 constexpr std::int64_t kQuad = PackedInt8Weight::kQuad;
 
 // Where element k of channel j of a panel is.
-std::int64_t place(std::int64_t j, std::int64_t k) {
+std::int64_t offset_in_panel(std::int64_t j, std::int64_t k) {
   return (k / kQuad * kPanel + j) * kQuad + k % kQuad;
 }
 
@@ -28,10 +30,10 @@ PackedInt8Weight PackedInt8Weight::pack(std::int64_t n, std::int64_t k,
   packed.n_ = n;
   packed.k_ = k;
   const auto channels = static_cast<std::size_t>(packed.panels() * kPanel);
-  packed.data_ = AlignedBuffer(channels * static_cast<std::size_t>(packed.padded_k()));
-  packed.scale_ = AlignedBuffer(channels * sizeof(float));
-  packed.offset_ = AlignedBuffer(channels * sizeof(std::int32_t));
-  for (AlignedBuffer* buffer : {&packed.data_, &packed.scale_, &packed.offset_}) {
+  packed.data_ = Memory(nullptr, channels * static_cast<std::size_t>(packed.padded_k()));
+  packed.scale_ = Memory(nullptr, channels * sizeof(float));
+  packed.offset_ = Memory(nullptr, channels * sizeof(std::int32_t));
+  for (Memory* buffer : {&packed.data_, &packed.scale_, &packed.offset_}) {
     std::memset(buffer->data(), 0, buffer->size());
   }
   std::memcpy(packed.scale_.data(), scale.data(), scale.size_bytes());
@@ -41,7 +43,7 @@ PackedInt8Weight PackedInt8Weight::pack(std::int64_t n, std::int64_t k,
     auto* to = reinterpret_cast<std::int8_t*>(packed.data_.data()) + row / kPanel * packed.padded_k() * kPanel;
     std::int32_t sum = 0;
     for (std::int64_t i = 0; i < k; ++i) {
-      to[place(row % kPanel, i)] = from[i];
+      to[offset_in_panel(row % kPanel, i)] = from[i];
       sum += from[i];
     }
     offset[row] = -128 * sum;
@@ -49,10 +51,27 @@ PackedInt8Weight PackedInt8Weight::pack(std::int64_t n, std::int64_t k,
   return packed;
 }
 
+void PackedInt8Weight::place(Gpu& gpu) {
+  CHECK(!placed_, "a weight is placed once");
+  const auto stride = static_cast<std::size_t>(padded_k());
+  std::vector<std::int8_t> rows(static_cast<std::size_t>(n_) * stride);
+  for (std::int64_t n = 0; n < n_; ++n) {
+    unpack_row(n, std::span(rows).subspan(static_cast<std::size_t>(n) * stride, static_cast<std::size_t>(k_)));
+  }
+  Memory data(&gpu, rows.size()), scale(&gpu, scale_.size());
+  gpu.upload(data.data(), rows.data(), rows.size());
+  gpu.upload(scale.data(), scale_.data(), scale_.size());
+  data_ = std::move(data);
+  scale_ = std::move(scale);
+  offset_ = {};
+  placed_ = true;
+}
+
 void PackedInt8Weight::unpack_row(std::int64_t n, std::span<std::int8_t> out) const {
+  CHECK(!placed_, "the rows of a weight on a GPU are read by its kernels");
   CHECK(n >= 0 && n < n_ && out.size() == static_cast<std::size_t>(k_), "a row outside the weight");
   const std::int8_t* from = panel(n / kPanel);
-  for (std::int64_t i = 0; i < k_; ++i) out[static_cast<std::size_t>(i)] = from[place(n % kPanel, i)];
+  for (std::int64_t i = 0; i < k_; ++i) out[static_cast<std::size_t>(i)] = from[offset_in_panel(n % kPanel, i)];
 }
 
 }  // namespace oasr::kernels

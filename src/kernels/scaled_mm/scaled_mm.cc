@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "kernels/lane_choice.h"
+#include "kernels/scaled_mm/cuda.h"
 #include "kernels/scaled_mm/multiply.h"
 
 namespace oasr::kernels {
@@ -30,30 +31,44 @@ BlockSplit block_split(std::int64_t m, std::int64_t panels, std::int64_t k, int 
   return {rows, std::min(panels, groups(std::max((panels + across - 1) / across, least)))};
 }
 
-void scaled_mm_reserve(ExecContext& context, std::int64_t k) { reserve_blocks<PackedInt8Weight>(context, k); }
+void scaled_mm_reserve(ExecContext& context, std::int64_t k) {
+  if (context.gpu == nullptr) reserve_blocks<PackedInt8Weight>(context, k);
+}
+
+namespace {
+
+// Where the context says.
+template <class Args, class Output>
+NotFinite run(ExecContext& context, const Args& args, const Output& out) {
+  if (context.gpu == nullptr) return multiply(context, args, out);
+  scaled_mm_cuda(*context.gpu, args, out);
+  return {};
+}
+
+}  // namespace
 
 void scaled_mm(ExecContext& context, const ScaledMMArgs& args, const FloatOutput& out) {
-  CHECK(!multiply(context, args, out), "the float output reports nothing");
+  CHECK(!run(context, args, out), "the float output reports nothing");
 }
 
 NotFinite scaled_mm_quant(ExecContext& context, const ScaledMMArgs& args, const Int8Output& out) {
-  return multiply(context, args, out);
+  return run(context, args, out);
 }
 
 NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
                             const FloatOutput& out) {
-  return multiply(context, args, out);
+  return run(context, args, out);
 }
 NotFinite scaled_mm_dynamic(ExecContext& context, const DynamicScaledMMArgs& args,
                             const Int8Output& out) {
-  return multiply(context, args, out);
+  return run(context, args, out);
 }
 
 NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const FloatOutput& out) {
-  return multiply(context, args, out);
+  return run(context, args, out);
 }
 NotFinite scaled_mm_static(ExecContext& context, const StaticScaledMMArgs& args, const Int8Output& out) {
-  return multiply(context, args, out);
+  return run(context, args, out);
 }
 
 }  // namespace oasr::kernels

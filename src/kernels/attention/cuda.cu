@@ -1,0 +1,157 @@
+#include <algorithm>
+
+#include "kernels/attention/cuda.h"
+#include "kernels/attention/few_queries.cuh"
+#include "kernels/attention/many_queries.cuh"
+
+namespace oasr::kernels {
+namespace {
+
+using cuda::Sequences;
+
+// The kernels: one query by a block, a few, or many.
+constexpr int kFew = 4;
+enum class Form { one, few, many };
+constexpr Form kForms[] = {Form::one, Form::few, Form::many};
+constexpr int queries_of(Form form) { return form == Form::one ? 1 : form == Form::few ? kFew : cuda::kTile; }
+
+// Whether tiles would take the sequence. Their unused rows are worth it from some queries on.
+bool fits_tiles(const AttentionArgs& args) {
+  constexpr std::int64_t kMany = 16;
+  constexpr std::int64_t kDepth = 512;  // that shared memory holds for 64 queries
+  const std::int64_t depth = args.kv->head_dim * (args.positions != nullptr ? 2 : 1);
+  return args.queries >= kMany && depth <= kDepth && args.weights == nullptr;
+}
+// Whether there are enough of them to keep the GPU busy: a block of a few queries is done much sooner.
+bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences) {
+  std::int64_t blocks = 0;
+  for (const AttentionArgs& args : sequences) {
+    if (fits_tiles(args)) blocks += args.kv->heads * cuda::divide_up(args.queries, cuda::kTile);
+  }
+  return 2 * blocks >= gpu.info().multiprocessors;
+}
+Form form_of(const AttentionArgs& args, bool tiles) {
+  if (args.queries == 1) return Form::one;
+  return tiles && fits_tiles(args) ? Form::many : Form::few;
+}
+
+bool alike(const KvCache& a, const KvCache& b) {
+  return a.heads == b.heads && a.head_dim == b.head_dim && a.storage == b.storage;
+}
+
+// The sequences of one launch: those of one form and alike, up to the first that is not; `next` becomes the
+// one to go on from.
+struct Batch {
+  Sequences sequences;
+  DType storage = DType::f32;
+  std::int64_t longest = 0;  // positions
+};
+Batch take(std::span<const AttentionArgs> all, Form form, bool tiles, std::size_t& next) {
+  Batch batch;
+  const KvCache* first = nullptr;
+  for (; next < all.size() && batch.sequences.count < Sequences::kMost; ++next) {
+    const AttentionArgs& args = all[next];
+    if (form_of(args, tiles) != form || args.queries == 0) continue;
+    if (first != nullptr && !alike(*first, *args.kv)) break;
+    first = args.kv;
+    batch.sequences.add(args, queries_of(form));
+    batch.storage = args.kv->storage;
+    batch.longest = std::max(batch.longest, args.kv->length);
+  }
+  return batch;
+}
+
+cuda::FewPlan few_plan(const Batch& batch) {
+  constexpr std::int64_t kColumns = 64 * 128 / kKeys;  // of panels, of a tile
+  const std::int64_t panels = std::max<std::int64_t>(1, kColumns / batch.sequences.dim);
+  return {.tile = static_cast<int>(panels * kKeys),
+          .stride = static_cast<int>(cuda::divide_up(batch.longest, kKeys) * kKeys),
+          .outer = nullptr};
+}
+
+constexpr int kDim = 64;  // of the heads of all models so far: kernels of their own
+
+cuda::Rows rows_of(const Gpu& gpu, const Batch& batch, const cuda::FewPlan& plan, int queries) {
+  constexpr std::size_t kSharedMemory = 64 << 10;  // that numerators may take
+  constexpr std::int64_t kAlone = 512;  // positions whose scores are not worth a kernel of their own
+  const std::size_t row = static_cast<std::size_t>(plan.stride) * sizeof(float);
+  if (row * static_cast<std::size_t>(queries) > kSharedMemory) return cuda::Rows::outside;
+  const bool room =
+      2 * batch.sequences.items <= gpu.info().multiprocessors;  // for blocks that compute scores only
+  return room && batch.longest > kAlone && batch.sequences.dim == kDim ? cuda::Rows::handed
+                                                                       : cuda::Rows::inside;
+}
+
+bool any_positions(const Batch& batch) {
+  return std::any_of(batch.sequences.at, batch.sequences.at + batch.sequences.count,
+                     [](const cuda::Sequence& s) { return s.positions != nullptr; });
+}
+
+template <class T, int kQueries>
+void run_few(Gpu& gpu, const Batch& batch) {
+  using cuda::Rows;
+  const Sequences& sequences = batch.sequences;
+  cuda::FewPlan plan = few_plan(batch);
+  const Rows rows = rows_of(gpu, batch, plan, kQueries);
+  if (rows != Rows::inside) {
+    const std::int64_t floats = std::int64_t{sequences.items} * kQueries * plan.stride;
+    plan.outer = reinterpret_cast<float*>(gpu.scratch(static_cast<std::size_t>(floats) * sizeof(float)));
+  }
+  if (rows == Rows::handed) {
+    cuda::launch(gpu, "attention", cuda::few_scores<T, kQueries, kDim>,
+                 {.x = sequences.items, .y = cuda::divide_up(batch.longest, cuda::kScoreThreads)},
+                 cuda::kScoreThreads, cuda::scores_shared<T>(any_positions(batch) ? 2 : 1, kQueries, kDim),
+                 sequences, plan.outer, plan.stride);
+  }
+  const auto kernel = rows == Rows::outside   ? cuda::few_queries<T, kQueries, 0, Rows::outside>
+                      : rows == Rows::handed  ? cuda::few_queries<T, kQueries, kDim, Rows::handed>
+                      : sequences.dim == kDim ? cuda::few_queries<T, kQueries, kDim, Rows::inside>
+                                              : cuda::few_queries<T, kQueries, 0, Rows::inside>;
+  cuda::launch(gpu, "attention", kernel, {.x = sequences.items}, cuda::kFewThreads,
+               cuda::few_shared<T>(plan, rows, kQueries, sequences.dim), sequences, plan);
+}
+
+template <class T>
+void run_many(Gpu& gpu, const Batch& batch) {
+  const std::int64_t rows = cuda::divide_up(batch.longest, cuda::kTile) * cuda::kTile;
+  // Blocks that a GPU holds at a time, as long as their scores take no more than 1 GiB.
+  const std::int64_t slot = rows * cuda::kTile * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t blocks = std::max<std::int64_t>(
+      1, std::min({std::int64_t{batch.sequences.items}, std::int64_t{3} * gpu.info().multiprocessors,
+                   (std::int64_t{1} << 30) / slot}));
+  auto* scores = reinterpret_cast<float*>(gpu.scratch(static_cast<std::size_t>(blocks * slot)));
+  cuda::launch(gpu, "attention", cuda::many_queries<T>, {.x = blocks}, cuda::kManyThreads,
+               cuda::many_shared<T>(batch.sequences.dim * (any_positions(batch) ? 2 : 1)), batch.sequences,
+               scores, rows);
+}
+
+template <class T>
+void run(Gpu& gpu, Form form, const Batch& batch) {
+  switch (form) {
+    case Form::one:
+      return run_few<T, 1>(gpu, batch);
+    case Form::few:
+      return run_few<T, kFew>(gpu, batch);
+    case Form::many:
+      return run_many<T>(gpu, batch);
+  }
+}
+
+}  // namespace
+
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences) {
+  const bool tiles = worth_tiles(gpu, sequences);
+  for (const Form form : kForms) {
+    for (std::size_t next = 0; next < sequences.size();) {
+      const Batch batch = take(sequences, form, tiles, next);
+      if (batch.sequences.count == 0) continue;
+      if (batch.storage == DType::f32) {
+        run<float>(gpu, form, batch);
+      } else {
+        run<Half>(gpu, form, batch);
+      }
+    }
+  }
+}
+
+}  // namespace oasr::kernels

@@ -1,0 +1,18 @@
+// Attention and its caches on a GPU, for attention.cc and kv_cache.cc only. Matrices and the data of caches
+// are device memory, in the layout of layout.h; the structs are host memory.
+#pragma once
+
+#include <span>
+
+#include "device/gpu.h"
+#include "kernels/attention/op.h"
+
+namespace oasr::kernels {
+
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences);
+// The lengths of the caches stay: kv_cache.cc sets them.
+void kv_append_cuda(Gpu& gpu, std::span<const AppendArgs> appends);
+void kv_copy_cuda(Gpu& gpu, std::span<const CopyArgs> copies);
+void kv_drop_front_cuda(Gpu& gpu, std::span<const DropArgs> drops);
+
+}  // namespace oasr::kernels

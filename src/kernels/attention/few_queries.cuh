@@ -1,0 +1,412 @@
+// Attention of a few queries of one head by one block: a step of a decoder.
+//
+// Scores, then numerators; then a thread has one output, whose chain over all positions is what takes the
+// time: values come to shared memory, in tiles, before they are needed. They lie in panels like keys, so that
+// one load is several links of a chain. Few positions' scores are computed by the same block, four
+// neighbouring positions (which the layout makes one load) by a thread. Of many positions they are the work
+// of a kernel of its own, whose blocks spread over the GPU: one multiprocessor would wait for its keys
+// longest.
+#pragma once
+
+#include "kernels/attention/sequences.cuh"
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/widen.cuh"
+
+namespace oasr::kernels::cuda {
+
+inline constexpr int kFewThreads = 512;
+inline constexpr int kFewStages = 3;
+
+struct FewPlan {
+  int tile;      // positions of a tile of values, whole panels
+  int stride;    // floats of a row of numerators: whole panels
+  float* outer;  // scores or numerators in device memory, [blocks, queries, stride]; or null
+};
+
+// Where scores and numerators are.
+enum class Rows {
+  inside,   // scores computed by the block, numerators in shared memory
+  handed,   // scores come from few_scores(), numerators in shared memory
+  outside,  // scores computed by the block, numerators in device memory
+};
+
+// Numbers of a column of a panel of values in shared memory: eight threads that load 16 bytes of neighbouring
+// columns each meet no bank twice.
+template <class T>
+inline constexpr int kColumn = static_cast<int>(kKeys) + 16 / static_cast<int>(sizeof(T));
+
+// Bytes of shared memory.
+template <class T>
+std::size_t few_shared(const FewPlan& plan, Rows rows, int queries, int dim) {
+  const std::size_t values = sizeof(T) * kFewStages * (plan.tile / kKeys) * dim * kColumn<T>;
+  const std::size_t numerators = rows == Rows::outside ? 0 : sizeof(float) * queries * plan.stride;
+  return values + numerators + sizeof(float) * queries * (2 * dim);
+}
+
+// Four neighbouring numbers as they are stored, and as floats.
+template <class T>
+struct Stored;
+template <>
+struct Stored<float> {
+  using Four = float4;
+};
+template <>
+struct Stored<Half> {
+  using Four = uint2;
+};
+struct Four {
+  float at[4];
+};
+__device__ inline Four widen_four(float4 v) { return {v.x, v.y, v.z, v.w}; }
+__device__ inline Four widen_four(uint2 v) {
+  const float2 a = __half22float2(reinterpret_cast<const __half2&>(v.x));
+  const float2 b = __half22float2(reinterpret_cast<const __half2&>(v.y));
+  return {a.x, a.y, b.x, b.y};
+}
+template <class T>
+__device__ Four load_four(const T* from) {
+  return widen_four(*reinterpret_cast<const typename Stored<T>::Four*>(from));
+}
+
+// Part of score_four(): kDepth loads are under way before the first is used.
+template <int kDepth, int kQueries, class T>
+__device__ void score_depth(const T* keys, const float* q, int dim, float (&sum)[kQueries][4]) {
+  typename Stored<T>::Four stored[kDepth];
+#pragma unroll
+  for (int i = 0; i < kDepth; ++i)
+    stored[i] = *reinterpret_cast<const typename Stored<T>::Four*>(keys + i * kKeys);
+#pragma unroll
+  for (int i = 0; i < kDepth; i += 4) {
+    const Four key[4] = {widen_four(stored[i]), widen_four(stored[i + 1]), widen_four(stored[i + 2]),
+                         widen_four(stored[i + 3])};
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) {
+      const Four factor = load_four(q + n * dim + i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sum[n][j] = __fmaf_rn(factor.at[k], key[k].at[j], sum[n][j]);
+      }
+    }
+  }
+}
+
+// The chains of four positions go on over q · key. keys: the four positions at depth 0.
+template <int kQueries, class T>
+__device__ void score_four(const T* keys, const float* q, int dim, float (&sum)[kQueries][4]) {
+  constexpr int kDeep = (kQueries == 1 ? 64 : 32) / sizeof(T);  // so many registers
+  int d = 0;
+  for (; d + kDeep <= dim; d += kDeep) score_depth<kDeep>(keys + d * kKeys, q + d, dim, sum);
+  for (; d < dim; d += 8) score_depth<8>(keys + d * kKeys, q + d, dim, sum);
+}
+
+// Numerators and values of the sixteen positions of a panel, of one output's chain.
+template <class T>
+struct Links {
+  static constexpr int kInLoad = 16 / sizeof(T);
+  Four p[4];
+  uint4 v[kKeys / kInLoad];
+
+  __device__ void load(const float* numerators, const T* values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) p[i] = load_four(numerators + 4 * i);
+#pragma unroll
+    for (int i = 0; i < kKeys / kInLoad; ++i) v[i] = *reinterpret_cast<const uint4*>(values + i * kInLoad);
+  }
+  __device__ Four four(int i) const {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return {__uint_as_float(v[i].x), __uint_as_float(v[i].y), __uint_as_float(v[i].z),
+              __uint_as_float(v[i].w)};
+    } else {
+      return widen_four(i % 2 == 0 ? uint2{v[i / 2].x, v[i / 2].y} : uint2{v[i / 2].z, v[i / 2].w});
+    }
+  }
+  __device__ float add_to(float sum) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Four value = four(i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum = __fmaf_rn(p[i].at[k], value.at[k], sum);
+    }
+    return sum;
+  }
+  // Of the first positions only.
+  __device__ float add_to(float sum, int count) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Four value = four(i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum = 4 * i + k < count ? __fmaf_rn(p[i].at[k], value.at[k], sum) : sum;
+    }
+    return sum;
+  }
+};
+
+// The chain of one output goes on over `count` positions; a panel is loaded while another is added. `step`:
+// from panel to panel.
+template <class T>
+__device__ float chain(const float* p, const T* v, int step, int count, float sum) {
+  constexpr int kPanel = static_cast<int>(kKeys);
+  const int panels = count / kPanel, rest = count % kPanel;
+  Links<T> even, odd;
+  if (panels > 0) even.load(p, v);
+  int panel = 0;
+#pragma unroll 1
+  for (; panel + 2 < panels; panel += 2) {
+    odd.load(p + kPanel * (panel + 1), v + step * (panel + 1));
+    sum = even.add_to(sum);
+    even.load(p + kPanel * (panel + 2), v + step * (panel + 2));
+    sum = odd.add_to(sum);
+  }
+  if (panel + 1 < panels) odd.load(p + kPanel * (panel + 1), v + step * (panel + 1));
+  if (panel < panels) sum = even.add_to(sum);
+  if (panel + 1 < panels) sum = odd.add_to(sum);
+  if (rest > 0) {
+    odd.load(p + kPanel * panels, v + step * panels);
+    sum = odd.add_to(sum, rest);
+  }
+  return sum;
+}
+
+// exp(score - greatest), or +0 where the position is not seen: without a branch, since exp(-infinity) is +0.
+__device__ inline float numerator(float score, float greatest, bool seen) {
+  return exp(seen ? __fsub_rn(score, greatest) : -__int_as_float(0x7f80'0000));
+}
+
+// Panels of values to shared memory, [panel][dim][kColumn]; by the threads from number `busy` on, the others
+// have chains to go on with.
+template <class T>
+__device__ void stage_panels(T* stage, const T* values, int dim, int panels, int busy) {
+  constexpr int kInCopy = 16 / sizeof(T), kInColumn = static_cast<int>(kKeys) / kInCopy;
+  const int thread = static_cast<int>(threadIdx.x) - busy;
+  if (thread < 0) return;
+  for (int i = thread; i < panels * dim * kInColumn; i += kFewThreads - busy) {
+    copy_async(stage + i / kInColumn * kColumn<T> + i % kInColumn * kInCopy, values + i * kInCopy);
+  }
+}
+
+// The canonical sum of a row of numerators, by one warp.
+__device__ inline float warp_canonical_sum(const float* p, int stride) {
+  const int lane = threadIdx.x % 32;
+  float sum = 0.0f;
+#pragma unroll 8
+  for (int j = lane % 16; j < stride; j += 16) sum = __fadd_rn(sum, p[j]);
+#pragma unroll
+  for (int width = 8; width > 0; width /= 2) sum = __fadd_rn(sum, __shfl_down_sync(0xffff'ffffu, sum, width));
+  return __shfl_sync(0xffff'ffffu, sum, 0);
+}
+
+inline constexpr int kScoreThreads = 128;  // and positions of a block
+
+// A panel of keys in shared memory; the rest of a warp's positions lies in other banks.
+template <class T>
+constexpr int panel_stride(int dim) {
+  return static_cast<int>(kKeys) * dim + 64 / static_cast<int>(sizeof(T));
+}
+
+template <class T>
+constexpr std::size_t scores_shared(int kinds, int queries, int dim) {
+  return kinds * (sizeof(T) * kScoreThreads / kKeys * panel_stride<T>(dim) + sizeof(float) * queries * dim);
+}
+
+// scale · q kᵀ to scores [blocks of few_queries(), queries, stride], of kScoreThreads positions by a block
+// (blockIdx.y), one by a thread. What no query sees is left out.
+template <class T, int kQueries, int kDim>
+__global__ void __launch_bounds__(kScoreThreads)
+    few_scores(const __grid_constant__ Sequences sequences, float* scores, int stride) {
+  extern __shared__ __align__(16) std::byte shared[];
+  constexpr int kPanels = kScoreThreads / static_cast<int>(kKeys), kPanel = static_cast<int>(kKeys) * kDim;
+  constexpr int kInCopy = 16 / sizeof(T);
+  const Sequence s = sequences.of(blockIdx.x);
+  const auto [head, q0] = place(s, blockIdx.x, kQueries);
+  const int queries = min(kQueries, s.queries - q0), seen = s.seen(q0 + queries - 1);
+  const int j0 = blockIdx.y * kScoreThreads, kinds = s.positions != nullptr ? 2 : 1;
+  if (j0 >= seen) return;
+  float* q = reinterpret_cast<float*>(shared);  // [kinds][kQueries][kDim]
+  T* tiles = reinterpret_cast<T*>(q + kinds * kQueries * kDim);
+  const int panels = min(kPanels, (seen - j0 + static_cast<int>(kKeys) - 1) / static_cast<int>(kKeys));
+  for (int kind = 0; kind < kinds; ++kind) {
+    const T* keys = reinterpret_cast<const T*>(kind == 0 ? s.kv : s.positions) +
+                    std::int64_t{head} * 2 * (kind == 0 ? s.rows : s.position_rows) * kDim +
+                    std::int64_t{j0} * kDim;
+    T* tile = tiles + kind * kPanels * panel_stride<T>(kDim);
+    for (int i = threadIdx.x * kInCopy; i < panels * kPanel; i += kScoreThreads * kInCopy) {
+      copy_async(tile + i / kPanel * panel_stride<T>(kDim) + i % kPanel, keys + i);
+    }
+    const float* from = kind == 0 ? s.q : s.q_position;
+    for (int i = threadIdx.x; i < kQueries * kDim; i += kScoreThreads) {
+      const int n = i / kDim;
+      q[kind * kQueries * kDim + i] = n < queries ? from[(q0 + n) * s.ldq + head * kDim + i % kDim] : 0.0f;
+    }
+  }
+  commit_copies();
+  wait_for_copies<0>();
+  __syncthreads();
+  const int j = j0 + static_cast<int>(threadIdx.x);
+  if (j >= seen) return;
+  float sum[kQueries] = {};
+  for (int kind = 0; kind < kinds; ++kind) {
+    const T* key =
+        tiles +
+        (kind * kPanels + static_cast<int>(threadIdx.x) / static_cast<int>(kKeys)) * panel_stride<T>(kDim) +
+        threadIdx.x % kKeys;
+#pragma unroll 4
+    for (int d = 0; d < kDim; d += 4) {
+#pragma unroll
+      for (int n = 0; n < kQueries; ++n) {
+        const Four factor = load_four(q + (kind * kQueries + n) * kDim + d);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum[n] = __fmaf_rn(factor.at[i], widen(key[(d + i) * kKeys]), sum[n]);
+      }
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kQueries; ++n) {
+    scores[(std::int64_t{blockIdx.x} * kQueries + n) * stride + j] = __fmul_rn(sum[n], s.scale);
+  }
+}
+
+// Scores of one head's positions, to p, and the greatest of them that each query sees and this thread has
+// computed.
+template <class T, int kQueries>
+__device__ void compute_scores(const Sequence& s, const T* keys, const T* position_keys, const float* q,
+                               const float* q_position, int dim, int q0, int seen, float* p, int stride,
+                               float (&greatest)[kQueries]) {
+  for (int j = 4 * threadIdx.x; j < seen; j += 4 * kFewThreads) {
+    const std::int64_t at = std::int64_t{j} / kKeys * kKeys * dim + j % kKeys;
+    float sum[kQueries][4] = {};
+    score_four(keys + at, q, dim, sum);
+    if (position_keys != nullptr) score_four(position_keys + at, q_position, dim, sum);
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) {
+      const int last = s.seen(q0 + n);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        sum[n][i] = __fmul_rn(sum[n][i], s.scale);
+        if (j + i < last) greatest[n] = fmaxf(greatest[n], sum[n][i]);
+      }
+      *reinterpret_cast<float4*>(p + n * stride + j) = {sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
+    }
+  }
+}
+
+// kDim: of the heads, so that addresses are constants, or 0 for any.
+template <class T, int kQueries, int kDim, Rows kRows>
+__global__ void __launch_bounds__(kFewThreads, 1)
+    few_queries(const __grid_constant__ Sequences sequences, FewPlan plan) {
+  constexpr int kWarps = kFewThreads / 32;
+  extern __shared__ __align__(16) std::byte shared[];
+  __shared__ float warp_greatest[kQueries][kWarps], sums[kQueries];
+  const Sequence s = sequences.of(blockIdx.x);
+  const auto [head, q0] = place(s, blockIdx.x, kQueries);
+  const int dim = kDim > 0 ? kDim : sequences.dim;
+  const int queries = min(kQueries, s.queries - q0), seen = s.seen(q0 + queries - 1);
+  T* stages = reinterpret_cast<T*>(shared);
+  const int tile_panels = plan.tile / static_cast<int>(kKeys), tile_size = tile_panels * dim * kColumn<T>;
+  float* q = reinterpret_cast<float*>(stages + kFewStages * tile_size);
+  float* q_position = q + kQueries * dim;
+  float* outer = plan.outer + std::int64_t{blockIdx.x} * kQueries * plan.stride;
+  float* p = kRows == Rows::outside ? outer : q_position + kQueries * dim;
+  const T* keys = reinterpret_cast<const T*>(s.kv) + std::int64_t{head} * 2 * s.rows * dim;
+  const T* values = keys + s.rows * dim;
+  const int tiles = (seen + plan.tile - 1) / plan.tile;
+  const int busy = min(queries * dim / 32 * 32, kFewThreads / 2);
+  const int all_panels = (seen + static_cast<int>(kKeys) - 1) / static_cast<int>(kKeys);
+  const auto stage = [&](int tile) {
+    if (tile < tiles) {
+      const int first = tile * tile_panels;
+      stage_panels(stages + tile % kFewStages * tile_size, values + std::int64_t{first} * kKeys * dim, dim,
+                   min(tile_panels, all_panels - first), busy);
+    }
+    commit_copies();
+  };
+  for (int tile = 0; tile + 1 < kFewStages; ++tile) stage(tile);
+
+  // Scores, and the greatest that each query sees.
+  float greatest[kQueries];
+#pragma unroll
+  for (float& value : greatest) value = -__int_as_float(0x7f80'0000);
+  if constexpr (kRows == Rows::handed) {
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) {
+      const int last = n < queries ? s.seen(q0 + n) : 0;
+      for (int j = threadIdx.x; j < last; j += kFewThreads) {
+        const float score = outer[n * plan.stride + j];
+        p[n * plan.stride + j] = score;
+        greatest[n] = fmaxf(greatest[n], score);
+      }
+    }
+  } else {
+    for (int i = threadIdx.x; i < kQueries * dim; i += kFewThreads) {
+      const int n = i / dim;
+      const std::int64_t at = (q0 + n) * s.ldq + head * dim + i % dim;
+      q[i] = n < queries ? s.q[at] : 0.0f;
+      if (s.q_position != nullptr) q_position[i] = n < queries ? s.q_position[at] : 0.0f;
+    }
+    __syncthreads();
+    const T* position_keys = s.positions == nullptr ? nullptr
+                                                    : reinterpret_cast<const T*>(s.positions) +
+                                                          std::int64_t{head} * 2 * s.position_rows * dim;
+    compute_scores(s, keys, position_keys, q, q_position, dim, q0, seen, p, plan.stride, greatest);
+  }
+  const int warp = threadIdx.x / 32;
+#pragma unroll
+  for (int n = 0; n < kQueries; ++n) {
+#pragma unroll
+    for (int width = 16; width > 0; width /= 2) {
+      greatest[n] = fmaxf(greatest[n], __shfl_xor_sync(0xffff'ffffu, greatest[n], width));
+    }
+    if (threadIdx.x % 32 == 0) warp_greatest[n][warp] = greatest[n];
+  }
+  __syncthreads();
+
+  // Numerators; zeros after the last position that is seen, which change no sum.
+  for (int n = 0; n < queries; ++n) {
+    const int last = s.seen(q0 + n);
+    float most = warp_greatest[n][threadIdx.x % kWarps];
+#pragma unroll
+    for (int width = kWarps / 2; width > 0; width /= 2)
+      most = fmaxf(most, __shfl_xor_sync(0xffff'ffffu, most, width));
+    float* row = p + n * plan.stride;
+    for (int j = threadIdx.x; j < plan.stride; j += kFewThreads) row[j] = numerator(row[j], most, j < last);
+  }
+
+  for (int first = 0; first < queries * dim; first += kFewThreads) {
+    if (first > 0) {  // more outputs than threads: the values again
+      __syncthreads();
+      for (int tile = 0; tile + 1 < kFewStages; ++tile) stage(tile);
+    }
+    const int output = first + static_cast<int>(threadIdx.x), n = output / dim, d = output % dim;
+    const bool mine = output < queries * dim;
+    const int last = mine ? s.seen(q0 + n) : 0;
+    float sum = 0.0f;
+    for (int tile = 0; tile < tiles; ++tile) {
+      wait_for_copies<kFewStages - 2>();
+      __syncthreads();
+      stage(tile + kFewStages - 1);
+      if (tile == 0 && first == 0 && kWarps - 1 - warp < queries) {  // beside the chains of other warps
+        const int of = kWarps - 1 - warp;
+        const float total = warp_canonical_sum(p + of * plan.stride, plan.stride);
+        if (threadIdx.x % 32 == 0) sums[of] = total;
+      }
+      const int j0 = tile * plan.tile, count = min(plan.tile, last - j0);
+      if (count > 0) {
+        sum = chain(p + n * plan.stride + j0, stages + tile % kFewStages * tile_size + d * kColumn<T>,
+                    dim * kColumn<T>, count, sum);
+      }
+    }
+    __syncthreads();
+    if (mine) s.out[(q0 + n) * s.ldo + head * dim + d] = __fdiv_rn(sum, sums[n]);
+  }
+  if (s.weights == nullptr) return;
+  for (int n = 0; n < queries; ++n) {
+    float* weights = s.weights + (std::int64_t{head} * s.queries + q0 + n) * s.length;
+    const int last = s.seen(q0 + n);
+    for (int j = threadIdx.x; j < s.length; j += kFewThreads) {
+      weights[j] = j < last ? __fdiv_rn(p[n * plan.stride + j], sums[n]) : 0.0f;
+    }
+  }
+}
+
+}  // namespace oasr::kernels::cuda

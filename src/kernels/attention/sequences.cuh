@@ -1,0 +1,81 @@
+// What the attention kernels get: the sequences of a launch among the kernel's parameters.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/layout.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace oasr::kernels::cuda {
+
+struct Sequence {
+  const float* q;           // [queries, heads · dim]
+  const float* q_position;  // or null
+  float* out;
+  float* weights;  // [heads, queries, length] or null
+  const std::byte* kv;
+  const std::byte* positions;
+  std::int64_t ldq, ldo;
+  std::int64_t rows, position_rows;  // of the layouts
+  int queries, length;
+  int causal;
+  float scale;
+  int first_item;  // items are blocks of queries of a head, numbered through all sequences
+
+  // Positions that a query sees.
+  __device__ int seen(int query) const {
+    const int last = causal != 0 ? length - (queries - 1 - query) : length;
+    return last < length ? last : length;
+  }
+};
+
+struct Sequences {
+  static constexpr int kMost = 128;
+  int count = 0, items = 0;
+  int heads = 0, dim = 0;
+  Sequence at[kMost];
+
+  // `block`: queries of an item.
+  void add(const AttentionArgs& args, int block) {
+    heads = args.kv->heads;
+    dim = args.kv->head_dim;
+    const bool positions = args.positions != nullptr;
+    at[count++] = {.q = args.q,
+                   .q_position = positions ? args.q_position : nullptr,
+                   .out = args.out,
+                   .weights = args.weights,
+                   .kv = args.kv->data,
+                   .positions = positions ? args.positions->data : nullptr,
+                   .ldq = args.ldq,
+                   .ldo = args.ldo,
+                   .rows = KvLayout(*args.kv).rows,
+                   .position_rows = positions ? KvLayout(*args.positions).rows : 0,
+                   .queries = static_cast<int>(args.queries),
+                   .length = static_cast<int>(args.kv->length),
+                   .causal = args.causal,
+                   .scale = args.scale,
+                   .first_item = items};
+    items += heads * static_cast<int>(divide_up(args.queries, block));
+  }
+  // The sequence that an item belongs to.
+  __device__ const Sequence& of(int item) const {
+    int low = 0, high = count;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (at[middle].first_item <= item ? low : high) = middle;
+    }
+    return at[low];
+  }
+};
+
+// The part of an item's number that is left in its sequence.
+struct Place {
+  int head, query;  // the first query
+};
+__device__ inline Place place(const Sequence& sequence, int item, int block) {
+  const int blocks = (sequence.queries + block - 1) / block;
+  const int number = item - sequence.first_item;
+  return {number / blocks, number % blocks * block};
+}
+
+}  // namespace oasr::kernels::cuda

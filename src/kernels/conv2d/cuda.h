@@ -1,0 +1,11 @@
+// conv2d() on a GPU, for conv2d.cc only: all of args is device memory, the weight is placed.
+#pragma once
+
+#include "device/gpu.h"
+#include "kernels/conv2d/op.h"
+
+namespace oasr::kernels {
+
+void conv2d_cuda(Gpu& gpu, const Conv2dArgs& args);
+
+}  // namespace oasr::kernels

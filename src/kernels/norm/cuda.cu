@@ -1,0 +1,64 @@
+#include "kernels/cuda/aligned.h"
+#include "kernels/norm/cuda.h"
+#include "kernels/norm/rows.cuh"
+
+namespace oasr::kernels {
+namespace {
+
+using Rows = cuda::NormRows;
+
+// y may be x: a row is read whole (or, unstaged, element by element by its writer) before it is written.
+template <bool kVector, bool kStaged>
+__global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows(LayerNormArgs args) {
+  using V = cuda::Floats4<kVector>;
+  extern __shared__ float4 shared4[];
+  float* shared = reinterpret_cast<float*>(shared4);
+  __shared__ Rows::Statistics statistics[Rows::kRows];
+  const int r = threadIdx.x / Rows::kLanes, lane = threadIdx.x % Rows::kLanes;
+  const std::int64_t first = std::int64_t{blockIdx.x} * Rows::kRows, row = first + r;
+  const int count = static_cast<int>(args.d / (sizeof(V) / sizeof(float)));
+  const V* x = reinterpret_cast<const V*>(args.x + row * args.ldx);
+  V* staged = reinterpret_cast<V*>(shared + r * Rows::stride(args.d));
+  if constexpr (kStaged) {
+    if (row < args.m) cuda::stage_row(x, count, lane, staged);
+    __syncthreads();
+  }
+  if (threadIdx.x < Rows::kRows * Rows::kPartials) {
+    const int of = threadIdx.x / Rows::kPartials, partial = threadIdx.x % Rows::kPartials;
+    const std::int64_t at = first + of < args.m ? first + of : args.m - 1;
+    const float* values = kStaged ? shared + (at - first) * Rows::stride(args.d) : args.x + at * args.ldx;
+    const auto found = cuda::row_statistics(values, args.d, partial, args.eps);
+    if (partial == 0) statistics[of] = found;
+  }
+  __syncthreads();
+  if (row >= args.m) return;
+  const auto s = statistics[r];
+  const V* gamma = reinterpret_cast<const V*>(args.gamma);
+  const V* beta = reinterpret_cast<const V*>(args.beta);
+  V* y = reinterpret_cast<V*>(args.y + row * args.ldy);
+#pragma unroll 4
+  for (int i = lane; i < count; i += Rows::kLanes) {
+    y[i] = cuda::normalised(kStaged ? staged[i] : x[i], s, gamma[i], beta[i]);
+  }
+}
+
+template <bool kVector>
+void run(Gpu& gpu, const LayerNormArgs& args) {
+  const cuda::Grid grid{.x = cuda::divide_up(args.m, Rows::kRows)};
+  if (Rows::fits(args.d)) {
+    cuda::launch(gpu, "layer_norm", layer_norm_rows<kVector, true>, grid, Rows::kThreads,
+                 Rows::shared_bytes(args.d), args);
+  } else {
+    cuda::launch(gpu, "layer_norm", layer_norm_rows<kVector, false>, grid, Rows::kThreads, 0, args);
+  }
+}
+
+}  // namespace
+
+void layer_norm_cuda(Gpu& gpu, const LayerNormArgs& args) {
+  const bool vector = args.d % 4 == 0 && cuda::aligned(args.x, args.ldx) && cuda::aligned(args.y, args.ldy) &&
+                      cuda::aligned(args.gamma, 0) && cuda::aligned(args.beta, 0);
+  return vector ? run<true>(gpu, args) : run<false>(gpu, args);
+}
+
+}  // namespace oasr::kernels

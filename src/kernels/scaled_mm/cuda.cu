@@ -1,0 +1,188 @@
+#include "kernels/cuda/aligned.h"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/quantize/cuda.h"
+#include "kernels/scaled_mm/cuda.h"
+#include "kernels/scaled_mm/product.cuh"
+
+namespace oasr::kernels {
+namespace {
+
+using cuda::aligned;
+using cuda::divide_up;
+
+// Rows, channels, warps (down, across, along k), bytes of k, stages, blocks of a multiprocessor. Those of few
+// rows read weights as fast as they come: all k of a channel is one block's, many slices ahead.
+using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 256, 8, 1>;
+using M64N32 = cuda::Int8Tile<64, 32, 2, 1, 4, 256, 6, 1>;
+using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 1, 128, 4, 2>;
+using M128N128 = cuda::Int8Tile<128, 128, 2, 2, 1, 128, 3, 2>;
+using WideM128N128 = cuda::Int8Tile<128, 128, 8, 1, 1, 128, 3, 2, cuda::MatrixUnit::wgmma, false>;
+using WideM128N256 = cuda::Int8Tile<128, 256, 8, 1, 1, 128, 4, 1, cuda::MatrixUnit::wgmma>;
+
+template <class Tile, class Output>
+void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out) {
+  const std::int64_t tiles_m = divide_up(problem.m, Tile::kM), tiles_n = divide_up(problem.n, Tile::kN);
+  cuda::launch(gpu, "scaled_mm", cuda::int8_product<Tile, Output>, {.x = tiles_m * tiles_n}, Tile::kThreads,
+               Tile::kShared, problem, out, tiles_m, tiles_n, gpu.not_finite_row());
+}
+
+// wgmma is an instruction of sm_90a alone.
+#ifdef OASR_CUDA_SM90A
+constexpr bool kCompiledWide = true;
+#else
+constexpr bool kCompiledWide = false;
+#endif
+bool has_wide_tiles(const GpuInfo& gpu) { return kCompiledWide && gpu.major == 9 && gpu.minor == 0; }
+// m64n32 needs more than the 99 KiB of shared memory that every architecture has.
+bool has_much_shared_memory(const GpuInfo& gpu) {
+  return gpu.major * 10 + gpu.minor == 80 || gpu.major == 9 || gpu.major == 10;
+}
+
+template <class Output>
+void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMMTile tile) {
+  const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
+  if (wide && !has_wide_tiles(gpu.info())) tile = ScaledMMTile::m128n128;
+  if (tile == ScaledMMTile::m64n32 && !has_much_shared_memory(gpu.info())) tile = ScaledMMTile::m64n64;
+  switch (tile) {
+    case ScaledMMTile::m16n32:
+      return run<M16N32>(gpu, problem, out);
+    case ScaledMMTile::m64n32:
+      return run<M64N32>(gpu, problem, out);
+    case ScaledMMTile::m64n64:
+      return run<M64N64>(gpu, problem, out);
+    case ScaledMMTile::m128n128:
+      return run<M128N128>(gpu, problem, out);
+    case ScaledMMTile::wide_m128n128:
+      return run<WideM128N128>(gpu, problem, out);
+    case ScaledMMTile::wide_m128n256:
+      return run<WideM128N256>(gpu, problem, out);
+  }
+}
+
+bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
+bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
+
+// Rows that cp.async can not read, copied to rows that it can.
+__global__ void align_rows(const std::int8_t* from, std::int64_t ld, std::int64_t k, std::int8_t* to,
+                           std::int64_t ldt) {
+  for (std::int64_t i = threadIdx.x; i < k; i += blockDim.x)
+    to[blockIdx.x * ldt + i] = from[blockIdx.x * ld + i];
+}
+
+std::int64_t padded(std::int64_t k) { return divide_up(k, 16) * 16; }
+
+template <class Output>
+void multiply(Gpu& gpu, ScaledMMArgs args, const Output& out, ScaledMMTile tile) {
+  const PackedInt8Weight& weight = *args.weight;
+  const std::int64_t k = weight.k();
+  if (!aligned(args.a, args.lda)) {
+    const std::int64_t ld = padded(k);
+    auto* rows = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
+    cuda::launch(gpu, "scaled_mm", align_rows, {.x = args.m}, 128, 0, args.a, args.lda, k, rows, ld);
+    args.a = rows;
+    args.lda = ld;
+  }
+  const cuda::Int8Problem problem{.a = args.a,
+                                  .lda = args.lda,
+                                  .a_scale = args.a_scale,
+                                  .weight = weight.rows(),
+                                  .ldw = weight.padded_k(),
+                                  .w_scale = weight.scale(),
+                                  .bias = args.bias,
+                                  .activation = args.activation,
+                                  .m = args.m,
+                                  .n = weight.n(),
+                                  .k = k,
+                                  .vectors = aligned(args.bias, 0) && vectors(out)};
+  run(gpu, problem, out, tile);
+}
+
+template <class Output>
+void multiply(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
+  if (args.m > 0)
+    multiply(gpu, args, out, scaled_mm_tile(args.m, args.weight->n(), args.weight->k(), gpu.info()));
+}
+
+template <class Output>
+void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out) {
+  if (args.m == 0) return;
+  const std::int64_t k = args.weight->k(), ld = padded(k), bytes = args.m * ld;
+  std::byte* scratch =
+      gpu.scratch(static_cast<std::size_t>(bytes) + static_cast<std::size_t>(args.m) * sizeof(float));
+  auto* q = reinterpret_cast<std::int8_t*>(scratch);
+  auto* scale = reinterpret_cast<float*>(scratch + bytes);
+  quantize_per_token_cuda(gpu, {.x = args.x,
+                                .ldx = args.ldx,
+                                .m = args.m,
+                                .k = k,
+                                .smooth_inv = args.smooth_inv,
+                                .q = q,
+                                .ldq = ld,
+                                .scale = scale});
+  multiply(gpu,
+           ScaledMMArgs{.a = q,
+                        .lda = ld,
+                        .a_scale = ActivationScale::per_token(scale),
+                        .m = args.m,
+                        .weight = args.weight,
+                        .bias = args.bias,
+                        .activation = args.activation},
+           out);
+}
+
+template <class Output>
+void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out) {
+  if (args.m == 0) return;
+  const std::int64_t k = args.weight->k(), ld = padded(k);
+  auto* q = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
+  quantize_static_cuda(
+      gpu,
+      {.x = args.x, .ldx = args.ldx, .m = args.m, .k = k, .multiplier = args.multiplier, .q = q, .ldq = ld});
+  multiply(gpu,
+           ScaledMMArgs{.a = q,
+                        .lda = ld,
+                        .a_scale = ActivationScale::per_tensor(args.input_scale),
+                        .m = args.m,
+                        .weight = args.weight,
+                        .bias = args.bias,
+                        .activation = args.activation},
+           out);
+}
+
+}  // namespace
+
+ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu) {
+  const auto blocks = [&](std::int64_t tile_m, std::int64_t tile_n) {
+    return divide_up(m, tile_m) * divide_up(n, tile_n);
+  };
+  if (m <= 16) return ScaledMMTile::m16n32;
+  if (m <= 64) return ScaledMMTile::m64n32;
+  if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
+  if (!has_wide_tiles(gpu)) return ScaledMMTile::m128n128;
+  // The widest reads least, but nothing runs beside its epilogue, which must be worth it.
+  const bool widest = k >= 2048 && blocks(128, 256) * 10 >= 9 * gpu.multiprocessors;
+  return widest ? ScaledMMTile::wide_m128n256 : ScaledMMTile::wide_m128n128;
+}
+
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, ScaledMMTile tile) {
+  multiply(gpu, args, out, tile);
+}
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMTile tile) {
+  multiply(gpu, args, out, tile);
+}
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out) { multiply(gpu, args, out); }
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out) { multiply(gpu, args, out); }
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out) {
+  multiply(gpu, args, out);
+}
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out) {
+  multiply(gpu, args, out);
+}
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out) {
+  multiply(gpu, args, out);
+}
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out) {
+  multiply(gpu, args, out);
+}
+
+}  // namespace oasr::kernels

@@ -1,0 +1,32 @@
+// The int8 products on a GPU, for scaled_mm.cc and scaled_conv.cc only: all of args is device memory, the
+// weight is placed. What is not finite goes to gpu.not_finite_row().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "device/gpu.h"
+#include "kernels/scaled_mm/op.h"
+
+namespace oasr::kernels {
+
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out);
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out);
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out);
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out);
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out);
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out);
+
+// Tiles of an output that a block of threads computes. Which one is used changes no bit.
+enum class ScaledMMTile : std::uint8_t { m16n32, m64n32, m64n64, m128n128, wide_m128n128, wide_m128n256 };
+inline constexpr std::array kScaledMMTiles = {ScaledMMTile::m16n32,        ScaledMMTile::m64n32,
+                                              ScaledMMTile::m64n64,        ScaledMMTile::m128n128,
+                                              ScaledMMTile::wide_m128n128, ScaledMMTile::wide_m128n256};
+ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu);
+// With a tile of the caller's choice: tests, benchmarks. One that the GPU can not run is the
+// next that it can: wide ones need wgmma, m64n32 much shared memory.
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, ScaledMMTile tile);
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMTile tile);
+
+}  // namespace oasr::kernels
