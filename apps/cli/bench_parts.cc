@@ -57,13 +57,24 @@ double percentile(std::vector<double> values, double percent) {
   return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+namespace {
+
+// "2 threads, avx2", or the GPU.
+std::string device_text(const nlohmann::ordered_json& model) {
+  const auto& device = model["device"].get_ref<const std::string&>();
+  if (device != "cpu") return device;
+  return fmt::format("{} threads, {}", model["threads"].get<int>(), model["isa"].get<std::string>());
+}
+
+}  // namespace
+
 std::string bench_head(const nlohmann::ordered_json& report) {
   const auto& model = report["model"];
   return fmt::format(
-      "model      {} {}, {}, {} threads, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
+      "model      {} {}, {}, {}\nload       {:.2f} s wall, {:.2f} s CPU\n"
       "peak       {:.0f} MiB\n",
       model["architecture"].get<std::string>(), model["size"].get<std::string>(), weights_text(model),
-      model["threads"].get<int>(), model["isa"].get<std::string>(), report["load_seconds"].get<double>(),
+      device_text(model), report["load_seconds"].get<double>(),
       report["load_cpu_seconds"].get<double>(), report["peak_mib"].get<double>());
 }
 

@@ -25,6 +25,11 @@ bool is_value(std::string_view word) {
 
 }  // namespace
 
+void add_device_option(CLI::App& command, std::string& device, const char* group) {
+  command.add_option("--device", device, "auto (a GPU where there is one that the model runs on), cpu, cuda, cuda:N")
+      ->capture_default_str()->group(group);
+}
+
 void add_quantization_options(CLI::App& command, std::string& scheme,
                               std::vector<std::string>& options, const char* group) {
   command.add_option("--quantization", scheme,

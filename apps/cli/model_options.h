@@ -14,6 +14,9 @@ namespace oasr::cli {
 void add_quantization_options(CLI::App& command, std::string& scheme,
                               std::vector<std::string>& options, const char* group);
 
+// --device.
+void add_device_option(CLI::App& command, std::string& device, const char* group);
+
 // "--quantization-option ignore=A module_types=B" as the option twice: a value that follows and names
 // another key would be taken for an input.
 std::vector<std::string> spread_quantization_options(const std::vector<std::string>& arguments);

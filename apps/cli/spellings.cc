@@ -34,7 +34,7 @@ constexpr std::array kSpellings = {
     Spelling{"-oj", switches, "--output-format=json"},
     Spelling{"-ojf", switches, "--output-format=json"},
     Spelling{"-sns", ignored, ""},   // the checkpoint's suppress set is the default
-    Spelling{"-ng", ignored, ""},    // this build runs on the CPU
+    Spelling{"-ng", switches, "--device=cpu"},
     Spelling{"-ocsv", refused, "csv is not written; use --output-format tsv"},
     Spelling{"-wt", refused, "there is no word threshold; use --word-timestamps"},
     Spelling{"-et", refused, "the entropy check is not served; use --compression-ratio-threshold"},
@@ -50,7 +50,7 @@ constexpr std::array kSpellings = {
     Spelling{"-tdrz", refused, "speakers are not told apart"},
     Spelling{"-ps", refused, "special tokens are in \"tokens\" of --output-format json"},
     Spelling{"-pc", refused, "probabilities are in --output-format json"},
-    Spelling{"-dev", refused, "this build runs on the CPU"},
+    Spelling{"-dev", refused, "use --device cuda:N"},
     Spelling{"-fa", refused, "attention has one implementation"},
     Spelling{"-nfa", refused, "attention has one implementation"},
     Spelling{"-vm", refused, "the VAD model is built in; leave the option out"},
@@ -73,7 +73,7 @@ constexpr std::array kSpellings = {
     Spelling{"--output-json", switches, "--output-format=json"},
     Spelling{"--output-json-full", switches, "--output-format=json"},
     Spelling{"--suppress-nst", ignored, ""},
-    Spelling{"--no-gpu", ignored, ""},
+    Spelling{"--no-gpu", switches, "--device=cpu"},
     Spelling{"--output-csv", refused, "csv is not written; use --output-format tsv"},
     Spelling{"--entropy-thold", refused,
              "the entropy check is not served; use --compression-ratio-threshold"},
@@ -102,7 +102,6 @@ constexpr std::array kSpellings = {
              "int8 is --quantization int8_w8a8; other types are --dtype float32, float16, bfloat16"},
     Spelling{"--without-timestamps", switches, "--no-timestamps"},
     Spelling{"--model-dir", refused, "the cache folder is set by OASR_CACHE_DIR"},
-    Spelling{"--device", refused, "this build runs on the CPU; use cpu or auto, or leave the option out"},
     Spelling{"--fp16", refused, "arithmetic is float32; storage is set by --dtype float16"},
     Spelling{"--highlight-words", refused, "words are in --output-format json"},
     Spelling{"--max-line-width", refused, "subtitle lines are not wrapped"},
@@ -111,8 +110,6 @@ constexpr std::array kSpellings = {
 };
 
 constexpr std::array kValueSpellings = {
-    ValueSpelling{"--device", "cpu", ""},
-    ValueSpelling{"--device", "auto", ""},
     ValueSpelling{"--fp16", "false", ""},
     ValueSpelling{"--compute-type", "default", "--dtype=auto"},
     ValueSpelling{"--compute-type", "auto", "--dtype=auto"},

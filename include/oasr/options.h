@@ -19,6 +19,8 @@ struct EngineConfig {
   std::string quantization;
   // "ignore=GLOB,…" (layers that stay at full precision), "module_types=linear,…".
   std::vector<std::string> quantization_options;
+  // auto (a GPU where there is one that the model runs on), cpu, cuda, cuda:N.
+  std::string device = "auto";
   int threads = 0;               // 0: what the cgroup quota allows
   int batch_size = 1;            // windows of different inputs decoded together
   bool download = true;          // a catalogue name that is not in the cache is pulled

@@ -1,4 +1,5 @@
 #include "api/guard.h"
+#include "api/device.h"
 #include "api/load_options.h"
 #include "audio/audio_source.h"
 #include "base/env.h"
@@ -19,6 +20,7 @@ Status check_engine(const EngineConfig& engine) {
   TRY(check_batch_size(engine.batch_size));
   const auto load = TRY(load_options(engine.dtype, engine.quantization, engine.quantization_options));
   TRY(check_quantization(load.quantization));
+  TRY(check_device(engine.device));
   TRY(thread_count(engine.threads));
   TRY(selected_isa());
   TRY(env_flag("OASR_OFFLINE"));

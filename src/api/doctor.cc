@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "device/cpu.h"
+#include "device/gpu.h"
 #include "kernels/scaled_mm/backend.h"
 #include "layers/links.h"
 #include "oasr/version.h"
@@ -84,7 +85,24 @@ class Examination {
     Rows rows = {{"oasr", version()}};
     for (auto& row : library_versions()) rows.push_back(std::move(row));
     group("versions", std::move(rows));
-    group("gpu", {{"devices", "none: this build runs on the CPU"}});
+    gpus();
+  }
+
+  void gpus() {
+    const GpuReport report = gpu_report();
+    Rows rows;
+    if (report.built) {
+      rows = {{"CUDA of this build", report.runtime + ", for sm_" + report.architectures},
+              {"CUDA of the driver", report.driver.empty() ? "no driver" : report.driver}};
+    }
+    for (const GpuInfo& gpu : report.gpus) {
+      rows.emplace_back(fmt::format("cuda:{}", gpu.index),
+                        fmt::format("{}, sm_{}{}, {} multiprocessors, {}", gpu.name, gpu.major, gpu.minor,
+                                    gpu.multiprocessors, mib(static_cast<double>(gpu.memory_bytes))));
+      if (const auto opened = Gpu::open(gpu.index); !opened) problem(opened.error().message(), opened.error().remedy);
+    }
+    if (report.gpus.empty()) rows.emplace_back("devices", "none: " + report.problem);
+    group("gpu", std::move(rows));
   }
 
   void cache() {

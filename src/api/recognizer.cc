@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "api/device.h"
 #include "api/guard.h"
 #include "api/layer_profile.h"
 #include "api/load_options.h"
@@ -25,11 +26,13 @@ std::string arithmetic(const load::QuantizationReport& report) {
 
 struct Recognizer::Impl {
   EngineConfig config;
-  std::shared_ptr<const models::SpeechModel> model;
   std::shared_ptr<const load::QuantizationReport> quantization;
   std::unique_ptr<LayerProfile> profile = std::make_unique<LayerProfile>();
   std::shared_ptr<Timings> timings = std::make_shared<Timings>();
   std::unique_ptr<ThreadPool> pool;
+  std::shared_ptr<Gpu> model_gpu;  // where the model's numbers are, kept by all clones
+  std::unique_ptr<Gpu> gpu;        // a clone's own queue there
+  std::shared_ptr<const models::SpeechModel> model;  // after the GPU that its numbers are on
   ExecContext context;
   std::unique_ptr<engine::Transcriber> transcriber;  // after the pool: it uses it to the end
 
@@ -38,6 +41,19 @@ struct Recognizer::Impl {
     pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
     context.pool = pool.get();
     context.observer = profile.get();
+    return {};
+  }
+
+  // On the device of the configuration.
+  Status load_model(const std::filesystem::path& path, load::LoadOptions options) {
+    Device device = TRY(open_device(config.device));
+    context.gpu = device.gpu.get();
+    options.gpu_optional = device.optional;
+    auto loaded = TRY(load::load_model(path, options, context));
+    if (loaded.on_gpu) model_gpu = std::move(device.gpu);
+    if (!loaded.on_gpu) context.gpu = nullptr;
+    model = std::move(loaded.model);
+    quantization = std::make_shared<const load::QuantizationReport>(std::move(loaded.report));
     return {};
   }
 
@@ -68,15 +84,13 @@ Recognizer& Recognizer::operator=(Recognizer&&) noexcept = default;
 Result<Recognizer> Recognizer::load(const EngineConfig& config) {
   return guarded([&]() -> Result<Recognizer> {
     TRY(check_batch_size(config.batch_size));
-    const auto options = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
+    auto options = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
     const auto path = TRY(locate_model(config.model, config.download));
     const auto start = std::chrono::steady_clock::now();
     auto impl = std::make_unique<Impl>();
     impl->config = config;
     TRY(impl->start_threads());
-    auto loaded = TRY(load::load_model(path, options, impl->context));
-    impl->model = std::move(loaded.model);
-    impl->quantization = std::make_shared<const load::QuantizationReport>(std::move(loaded.report));
+    TRY(impl->load_model(path, options));
     TRY(impl->start_transcriber());
     impl->timings->load_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -91,6 +105,11 @@ Result<Recognizer> Recognizer::clone() const {
     impl->model = impl_->model;
     impl->quantization = impl_->quantization;
     TRY(impl->start_threads());
+    if (impl_->model_gpu != nullptr) {
+      impl->model_gpu = impl_->model_gpu;
+      impl->gpu = TRY(Gpu::open(impl->model_gpu->info().index));
+      impl->context.gpu = impl->gpu.get();
+    }
     TRY(impl->start_transcriber());
     return Recognizer(std::move(impl));
   });
@@ -165,6 +184,7 @@ std::string Recognizer::report() const {
                       {"schemes", impl_->quantization->schemes},
                       {"quantized_layers", impl_->quantization->quantized + impl_->quantization->reference},
                       {"arithmetic", arithmetic(*impl_->quantization)},
+                      {"device", impl_->model_gpu ? impl_->model_gpu->info().name : "cpu"},
                       {"isa", enum_name(isa_names(), impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"batch_size", impl_->config.batch_size},

@@ -1,5 +1,6 @@
 #include "oasr/streaming.h"
 
+#include "api/device.h"
 #include "api/guard.h"
 #include "api/load_options.h"
 #include "api/open_input.h"
@@ -11,7 +12,8 @@ namespace oasr {
 
 struct StreamingRecognizer::Impl {
   std::string name;
-  std::shared_ptr<const models::CtcModel> model;
+  Device device;
+  std::shared_ptr<const models::CtcModel> model;  // after the GPU that its numbers may be on
   load::QuantizationReport quantization;
   std::unique_ptr<ThreadPool> pool;
   ExecContext context;
@@ -65,14 +67,18 @@ StreamingRecognizer& StreamingRecognizer::operator=(StreamingRecognizer&&) noexc
 Result<StreamingRecognizer> StreamingRecognizer::load(const EngineConfig& config, const TranscribeOptions& options,
                                                       const StreamingOptions& streaming) {
   return guarded([&]() -> Result<StreamingRecognizer> {
-    const auto how = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
+    auto how = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
     const auto path = TRY(locate_model(config.model, config.download));
     auto impl = std::make_unique<Impl>();
     impl->name = config.model;
     impl->context.isa = TRY(selected_isa());
     impl->pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
     impl->context.pool = impl->pool.get();
+    impl->device = TRY(open_device(config.device));
+    impl->context.gpu = impl->device.gpu.get();
+    how.gpu_optional = impl->device.optional;
     auto loaded = TRY(load::load_model(path, how, impl->context));
+    if (!loaded.on_gpu) impl->context.gpu = nullptr;
     impl->model = std::dynamic_pointer_cast<const models::CtcModel>(loaded.model);
     if (impl->model == nullptr) {
       return unexpected(ErrorCode::unsupported,
@@ -141,6 +147,7 @@ std::string StreamingRecognizer::report() const {
                       {"weights", dtype_name(info.weight_dtype)},
                       {"schemes", impl_->quantization.schemes},
                       {"quantized_layers", impl_->quantization.quantized + impl_->quantization.reference},
+                      {"device", impl_->context.gpu != nullptr ? impl_->context.gpu->info().name : "cpu"},
                       {"isa", enum_name(isa_names(), impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"chunk_seconds", impl_->chunk_seconds},

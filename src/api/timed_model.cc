@@ -50,7 +50,7 @@ class TimedState final : public AedState {
     return state_->alignment(window, tokens, logits);
   }
   std::optional<models::Fault> take_fault() override { return state_->take_fault(); }
-  std::span<const float> encoder_output() const override { return state_->encoder_output(); }
+  std::vector<float> encoder_output() override { return state_->encoder_output(); }
 
  private:
   std::unique_ptr<AedState> state_;

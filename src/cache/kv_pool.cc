@@ -4,14 +4,15 @@
 
 namespace oasr::cache {
 
-KvPool::KvPool(const Geometry& geometry) : geometry_(geometry) {
+KvPool::KvPool(const Geometry& geometry, Gpu* gpu) : geometry_(geometry) {
   const std::size_t one = kernels::kv_cache_bytes(geometry.heads, geometry.head_dim,
                                                   geometry.capacity, geometry.storage);
   const std::size_t stride =
       (one + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
   const auto count = static_cast<std::size_t>(geometry.slots) * static_cast<std::size_t>(geometry.layers);
-  memory_ = AlignedBuffer(stride * count);
+  memory_ = Memory(gpu, stride * count);
   caches_.reserve(count);
+  copies_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     caches_.push_back({.heads = geometry.heads,
                        .head_dim = geometry.head_dim,
@@ -31,15 +32,14 @@ void KvPool::truncate(int slot, std::int64_t length) {
 }
 
 void KvPool::copy(ExecContext& context, std::span<const Copy> copies) {
-  if (copies.empty()) return;
-  context.pool->parallel_for(
-      static_cast<std::int64_t>(copies.size()) * geometry_.layers, [&](std::int64_t item, int) {
-        const Copy& copy = copies[static_cast<std::size_t>(item / geometry_.layers)];
-        const int layer = static_cast<int>(item % geometry_.layers);
-        const kernels::KvCache& from = at(copy.from, layer);
-        kernels::kv_copy(from, at(copy.to, layer), from.length);
-        at(copy.to, layer).length = from.length;
-      });
+  copies_.clear();
+  for (const Copy& copy : copies) {
+    for (int layer = 0; layer < geometry_.layers; ++layer) {
+      const kernels::KvCache& from = at(copy.from, layer);
+      copies_.push_back({.from = &from, .to = &at(copy.to, layer), .length = from.length});
+    }
+  }
+  if (!copies_.empty()) kernels::kv_copy(context, copies_);
 }
 
 }  // namespace oasr::cache

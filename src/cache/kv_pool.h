@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "device/memory.h"
 #include "device/thread_pool.h"
 #include "kernels/attention/op.h"
-#include "tensor/tensor.h"
 
 namespace oasr::cache {
 
@@ -20,7 +20,8 @@ class KvPool {
     std::int64_t capacity = 0;  // positions a slot holds
     DType storage = DType::f32;
   };
-  explicit KvPool(const Geometry& geometry);
+  // In memory of a GPU unless it is null.
+  explicit KvPool(const Geometry& geometry, Gpu* gpu = nullptr);
 
   const Geometry& geometry() const { return geometry_; }
   kernels::KvCache& at(int slot, int layer) {
@@ -42,8 +43,9 @@ class KvPool {
 
  private:
   Geometry geometry_;
-  AlignedBuffer memory_;
+  Memory memory_;
   std::vector<kernels::KvCache> caches_;
+  std::vector<kernels::CopyArgs> copies_;  // of the running copy()
 };
 
 }  // namespace oasr::cache

@@ -111,7 +111,7 @@ quant::LinearMethodPtr Weights::exact(const std::string& path, std::vector<float
                                       kernels::Activation activation) const {
   const Scaling none;
   const quant::WeightSource weight = source(path, none);
-  auto packed = std::make_shared<const kernels::PackedWeight>(
+  auto packed = std::make_shared<kernels::PackedWeight>(
       kernels::PackedWeight::pack(weight.shape[0], weight.shape[1], DType::f32, weight.rows));
   return std::make_unique<quant::FloatLinear>(std::move(packed), std::move(bias), activation);
 }

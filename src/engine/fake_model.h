@@ -92,7 +92,7 @@ class FakeState final : public models::AedState {
   void close_row(decode::RowId row) override { CHECK(rows_.erase(row) == 1, "an open row"); }
   std::vector<float> alignment(models::WindowId window, std::span<const TokenId> tokens,
                                std::span<float> logits) override;
-  std::span<const float> encoder_output() const override { return {}; }
+  std::vector<float> encoder_output() override { return {}; }
   std::optional<models::Fault> take_fault() override;
   int vocabulary_size() const override { return 1571; }
   int context_size() const override { return 448; }

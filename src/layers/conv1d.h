@@ -23,6 +23,7 @@ class Conv1d {
   static Result<Conv1d> load(const Parameters& parameters, Conv1dSpec spec,
                              const WeightOptions& options);
 
+  void place(Gpu& gpu) { method_->place(gpu); }
   const std::string& path() const { return path_; }
   const quant::Conv1dMethod& method() const { return *method_; }
 

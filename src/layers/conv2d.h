@@ -22,6 +22,7 @@ class Conv2d {
   // `<path>.bias` [C_out] (zeros without one), or from a quantized layer's tensors.
   static Result<Conv2d> load(const Parameters& parameters, Conv2dSpec spec, const WeightOptions& options);
 
+  void place(Gpu& gpu) { method_->place(gpu); }
   const std::string& path() const { return path_; }
   const quant::Conv2dMethod& method() const { return *method_; }
   ImageExtent outputs(ImageExtent in) const { return method_->shape().outputs(in); }

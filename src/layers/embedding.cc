@@ -8,7 +8,7 @@ Result<Embedding> Embedding::load(const Parameters& parameters, std::string path
                                   const WeightOptions& options) {
   Embedding layer;
   const std::string table = path + ".weight";
-  layer.table_ = std::make_shared<const kernels::PackedWeight>(
+  layer.table_ = std::make_shared<kernels::PackedWeight>(
       TRY(pack_stacked(parameters, table, {&table, 1}, options)));
   layer.path_ = std::move(path);
   return layer;

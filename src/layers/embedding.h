@@ -22,6 +22,9 @@ class Embedding {
 
   // The vector of `id`, D floats; id must be in [0, vocabulary()).
   void lookup(std::int64_t id, std::span<float> out) const;
+  // The vectors of tokens, for kernels (kernels::embed_rows).
+  const kernels::PackedWeight& table() const { return *table_; }
+  void place(Gpu& gpu) const { table_->place(gpu); }
 
   std::vector<TensorSource> state() const;
 
@@ -30,7 +33,7 @@ class Embedding {
 
  private:
   std::string path_;
-  std::shared_ptr<const kernels::PackedWeight> table_;
+  std::shared_ptr<kernels::PackedWeight> table_;
 };
 
 }  // namespace oasr::layers

@@ -25,8 +25,18 @@ std::int64_t LayerList::weight_bytes(Isa isa) const {
   for (const Conv2d* layer : image_convolutions) bytes += layer->method().info(isa).bytes;
   for (const Linear* layer : linears) bytes += layer->method().info(isa).bytes;
   for (const Embedding* layer : embeddings) bytes += static_cast<std::int64_t>(layer->bytes());
-  for (const Table& table : tables) bytes += static_cast<std::int64_t>(table.values.size_bytes());
+  for (const Table& table : tables) bytes += static_cast<std::int64_t>(table.values->size() * sizeof(float));
   return bytes;
+}
+
+void LayerList::place(Gpu& gpu) const {
+  for (Conv1d* layer : convolutions) layer->place(gpu);
+  for (Conv2d* layer : image_convolutions) layer->place(gpu);
+  for (Linear* layer : linears) layer->place(gpu);
+  for (LayerNorm* layer : norms) layer->place(gpu);
+  for (const Embedding* layer : embeddings) layer->place(gpu);
+  for (const Table& table : tables) table.values->place(gpu);
+  for (const auto& move : moves) move(gpu);
 }
 
 void LayerList::reserve(ExecContext& context) const {
@@ -47,7 +57,7 @@ std::vector<TensorSource> LayerList::state() const {
   for (const LayerNorm* layer : norms) add(layer->state());
   for (const Embedding* layer : embeddings) add(layer->state());
   for (const Table& table : tables) {
-    tensors.push_back(quant::float_source(table.name, table.shape, table.values));
+    tensors.push_back(quant::float_source(table.name, table.shape, table.values->values()));
   }
   return tensors;
 }

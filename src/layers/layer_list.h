@@ -1,6 +1,7 @@
 // All layers of a loaded model, in the order of the forward pass: for links, reports and saving.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ struct LayerList {
   struct Table {
     std::string name;
     Shape shape;
-    std::span<const float> values;
+    Floats* values;
   };
   std::vector<Conv1d*> convolutions;
   std::vector<Conv2d*> image_convolutions;
@@ -28,6 +29,8 @@ struct LayerList {
   std::vector<LayerNorm*> norms;
   std::vector<const Embedding*> embeddings;
   std::vector<Table> tables;
+  // Moves what kernels read and a checkpoint does not store (a packed copy of a table) to a GPU.
+  std::vector<std::function<void(Gpu&)>> moves;
 
   // Null when there is none.
   Linear* find_linear(std::string_view path) const;
@@ -36,6 +39,8 @@ struct LayerList {
   Conv2d* find_image_convolution(std::string_view path) const;
 
   std::int64_t weight_bytes(Isa isa) const;  // resident
+  // Moves all numbers to a GPU, where the model then runs.
+  void place(Gpu& gpu) const;
   // Sizes the scratch memory of a session's threads for all layers.
   void reserve(ExecContext& context) const;
   // The state dict, to be written; the model must outlive it.

@@ -62,8 +62,8 @@ void LayerNorm::reserve(ExecContext& context) const {
 }
 
 std::vector<TensorSource> LayerNorm::state() const {
-  return {quant::float_source(path_ + ".weight", {static_cast<std::int64_t>(gamma_.size())}, gamma_),
-          quant::float_source(path_ + ".bias", {static_cast<std::int64_t>(beta_.size())}, beta_)};
+  return {quant::float_source(path_ + ".weight", {static_cast<std::int64_t>(gamma_.size())}, gamma_.values()),
+          quant::float_source(path_ + ".bias", {static_cast<std::int64_t>(beta_.size())}, beta_.values())};
 }
 
 }  // namespace oasr::layers

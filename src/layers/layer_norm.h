@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "device/memory.h"
 #include "layers/parameters.h"
 #include "quant/activation.h"
 #include "quant/methods/tensor_sources.h"
@@ -17,6 +18,10 @@ class LayerNorm {
   // `<path>.weight` [D] and `<path>.bias` [D].
   static Result<LayerNorm> load(const Parameters& parameters, std::string path);
 
+  void place(Gpu& gpu) {
+    gamma_.place(gpu);
+    beta_.place(gpu);
+  }
   const std::string& path() const { return path_; }
 
   // x, y [M, D]; y may be x.
@@ -33,7 +38,7 @@ class LayerNorm {
 
  private:
   std::string path_;
-  std::vector<float> gamma_, beta_;
+  Floats gamma_, beta_;
   bool emits_int8_ = false;
 };
 

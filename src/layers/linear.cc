@@ -75,7 +75,7 @@ Result<Linear> Linear::load(const Parameters& parameters, LinearSpec spec,
     }
     return Linear(std::move(spec), std::move(*method));
   }
-  auto packed = std::make_shared<const kernels::PackedWeight>(
+  auto packed = std::make_shared<kernels::PackedWeight>(
       TRY(pack_stacked(parameters, spec.path + ".weight", weight_names(spec), options)));
   auto method = std::make_unique<quant::FloatLinear>(std::move(packed), std::move(bias), spec.activation);
   return Linear(std::move(spec), std::move(method));
@@ -99,7 +99,7 @@ void Linear::forward(ExecContext& context, const quant::Activation& x, quant::Ac
           [&] { return method_->forward_into(context, x, *consumer_, y); });
 }
 
-std::unique_ptr<const quant::LinearMethod> Linear::exchange(std::unique_ptr<const quant::LinearMethod> method) {
+std::unique_ptr<quant::LinearMethod> Linear::exchange(std::unique_ptr<quant::LinearMethod> method) {
   CHECK(!linked() && method->in_features() == method_->in_features() &&
             method->out_features() == method_->out_features(),
         "a method of another shape, or of a linked layer");

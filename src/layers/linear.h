@@ -20,7 +20,7 @@ struct LinearSpec {
 
 class Linear {
  public:
-  Linear(LinearSpec spec, std::unique_ptr<const quant::LinearMethod> method)
+  Linear(LinearSpec spec, std::unique_ptr<quant::LinearMethod> method)
       : spec_(std::move(spec)), method_(std::move(method)) {}
 
   // Makes the method that the options name for the path, from `<part>.weight` [n, K] of every part,
@@ -29,6 +29,8 @@ class Linear {
   // weight is made.
   static Result<Linear> load(const Parameters& parameters, LinearSpec spec,
                              const WeightOptions& options);
+
+  void place(Gpu& gpu) { method_->place(gpu); }
 
   const std::string& path() const { return spec_.path; }
   const LinearSpec& spec() const { return spec_; }
@@ -46,7 +48,7 @@ class Linear {
 
   // Puts another method of the same shape in place and returns the one that was there. For experiments with a
   // model that nobody else runs: layers that are linked must stay as they are.
-  std::unique_ptr<const quant::LinearMethod> exchange(std::unique_ptr<const quant::LinearMethod> method);
+  std::unique_ptr<quant::LinearMethod> exchange(std::unique_ptr<quant::LinearMethod> method);
 
   // Makes the layer write the int8 input of its only consumer, whose method must outlive it.
   void link(const Linear& consumer);
@@ -54,7 +56,7 @@ class Linear {
 
  private:
   LinearSpec spec_;
-  std::unique_ptr<const quant::LinearMethod> method_;
+  std::unique_ptr<quant::LinearMethod> method_;
   const quant::StaticInput* consumer_ = nullptr;  // owned by the consumer's method
 };
 

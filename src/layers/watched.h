@@ -5,23 +5,27 @@
 #include <chrono>
 #include <string_view>
 
+#include "device/gpu.h"
 #include "device/thread_pool.h"
 #include "kernels/quantize/op.h"
 #include "quant/activation.h"
 
 namespace oasr::layers {
 
-// run() returns what was not finite.
+// run() returns what was not finite; a GPU keeps it until Gpu::tell().
 template <class Run>
 void watched(const ExecContext& context, std::string_view path, std::int64_t rows, Run run) {
   RunObserver* observer = context.observer;
+  if (context.gpu != nullptr) context.gpu->at_layer(path);
   if (observer == nullptr || !observer->wants_times()) {
     const kernels::NotFinite found = run();
     if (found && observer != nullptr) observer->not_finite(path, found.row);
     return;
   }
+  if (context.gpu != nullptr) context.gpu->wait();  // for the layers before
   const auto start = std::chrono::steady_clock::now();
   const kernels::NotFinite found = run();
+  if (context.gpu != nullptr) context.gpu->wait();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   observer->layer_time(path, rows, took.count());
   if (found) observer->not_finite(path, found.row);
@@ -31,6 +35,7 @@ void watched(const ExecContext& context, std::string_view path, std::int64_t row
 inline void show_input(const ExecContext& context, std::string_view path, const quant::Activation& x) {
   RunObserver* observer = context.observer;
   if (observer == nullptr || !observer->wants_inputs() || quant::ActivationAccess::is_int8(x)) return;
+  CHECK(context.gpu == nullptr, "inputs are shown where they can be read");
   observer->layer_input(path, quant::ActivationAccess::floats(x));
 }
 

@@ -75,6 +75,32 @@ std::string origin_text(const Checkpoint& checkpoint, const quant::Producer& pro
                      recipe.substr(kImportRecipe.size()));
 }
 
+// Whether GPUs have kernels for all of it.
+Status check_gpu(const models::Architecture& architecture, const quant::QuantizationSpec& spec) {
+  TRY(kernels::selected_scaled_mm_backend(true));
+  const char* remedy = "use --device cpu";
+  if (!architecture.gpu) {
+    return unexpected(ErrorCode::unsupported, std::string(architecture.name) + " does not run on GPUs yet", "device",
+                      remedy);
+  }
+  for (const auto& [path, layer] : spec.layers) {
+    if (quant::quant_method(layer.scheme).gpu) continue;
+    return unexpected(ErrorCode::unsupported, std::string(layer.scheme) + " has no kernels for GPUs yet", path, remedy);
+  }
+  return {};
+}
+
+// Whether the model is to run on the context's GPU.
+Result<bool> use_gpu(const models::Architecture& architecture, const quant::QuantizationSpec& spec,
+                     const LoadOptions& options, const ExecContext& context) {
+  if (context.gpu == nullptr) return false;
+  Status served = check_gpu(architecture, spec);
+  if (served) return true;
+  if (!options.gpu_optional) return unexpected(std::move(served).error());
+  log(LogLevel::info, "the processor is used: " + served.error().what);
+  return false;
+}
+
 void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info, const quant::Producer& producer,
                const QuantizationReport& report) {
   std::string line = "loaded " + info.architecture;
@@ -103,23 +129,28 @@ Result<LoadedModel> load_model(const std::filesystem::path& path, const LoadOpti
 Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& options,
                                     const ExecContext& context) {
   TRY(check_dtype(options));
-  const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend());
-  LoadedModel loaded{.model = nullptr, .quantization = {}, .report = {}, .source = std::move(checkpoint), .originals = {}};
+  LoadedModel loaded;
+  loaded.source = std::move(checkpoint);
   TRY(refuse_foreign(loaded.source));
   const models::Architecture* architecture = TRY(models::find_architecture(loaded.source));
   const auto facts = TRY(architecture->layer_facts(loaded.source));
   auto quantization = TRY(quantization_of(loaded.source, options.quantization, facts));
   loaded.quantization = std::move(quantization.spec);
+  loaded.on_gpu = TRY(use_gpu(*architecture, loaded.quantization, options, context));
+  ExecContext where = context;
+  if (!loaded.on_gpu) where.gpu = nullptr;
+  const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend(loaded.on_gpu));
   const models::ModelOptions how{
       .dtype = options.dtype,
       .quantization = &loaded.quantization,
       .stored_quantized = quantization.stored,
       .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa, .pool = context.pool},
       .originals = options.originals ? &loaded.originals : nullptr};
-  loaded.model = TRY(architecture->load(loaded.source, how, context));
+  loaded.model = TRY(architecture->load(loaded.source, how, where));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));
   std::vector<layers::Link> links;
   if (options.link) links = TRY(layers::link(layout, loaded.model->layers()));
+  if (loaded.on_gpu) loaded.model->layers().place(*where.gpu);
   loaded.report = make_report(*loaded.model, facts, loaded.quantization, links, context.isa);
   if (!loaded.quantization.empty() && is_quantized_by_others(loaded.source)) {
     loaded.report.notes.push_back("the checkpoint's weights were quantized before: they are rounded twice");

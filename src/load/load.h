@@ -18,6 +18,9 @@ struct LoadOptions {
   // everything else float32.
   std::optional<DType> dtype = {};
   quant::QuantRequest quantization = {};
+  // With a context that has a GPU: false, to be refused if the model has no kernels for it; true, to run on
+  // the processor then, with a note.
+  bool gpu_optional = false;
   bool link = true;  // false: every layer quantizes its own input, so that an observer sees it
   bool originals = false;  // also LoadedModel::originals
 };
@@ -26,6 +29,7 @@ struct LoadedModel {
   std::shared_ptr<const models::SpeechModel> model;
   quant::QuantizationSpec quantization;  // empty: full precision
   QuantizationReport report;             // what every layer runs as
+  bool on_gpu = false;                   // the model's numbers are on the GPU of the context
   // What the model was read from, for saving: configuration, tokenizer, container.
   Checkpoint source;
   // Every full-precision matrix as the source has it, if asked for: the model may keep fewer bits.

@@ -21,6 +21,7 @@ using ModelOptions = layers::WeightOptions;
 struct Architecture {
   std::string_view name;  // "whisper"
   std::string_view what;  // one line for help
+  bool gpu;               // whether its forward passes run on GPUs
   bool (*detect)(const Checkpoint& checkpoint);
   // The layers that hold a matrix, and what the structure allows to fold and to fuse.
   Result<std::vector<quant::LayerFacts>> (*layer_facts)(const Checkpoint& checkpoint);

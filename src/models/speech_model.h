@@ -91,7 +91,7 @@ class AedState : public decode::StepScorer {
   virtual std::optional<Fault> take_fault() = 0;
 
   // Encoder output [1500, d_model] of the last encode(), for tests.
-  virtual std::span<const float> encoder_output() const = 0;
+  virtual std::vector<float> encoder_output() = 0;
 };
 
 // An attention encoder-decoder over fixed windows (Whisper).
@@ -142,7 +142,7 @@ class CtcState : public decode::SequenceScorer {
   // Encoder frames computed so far.
   virtual std::int64_t frames(UtteranceId utterance) const = 0;
   // The encoder's output so far, [frames, D]; for tests.
-  virtual std::span<const float> encoder_output(UtteranceId utterance) const = 0;
+  virtual std::vector<float> encoder_output(UtteranceId utterance) = 0;
   // What was not finite since the last call of this function, if anything; `row` is the UtteranceId.
   virtual std::optional<Fault> take_fault() = 0;
 

@@ -1,6 +1,7 @@
 #include "models/conformer/conv_module.h"
 
 #include "kernels/activate/op.h"
+#include "layers/buffer.h"
 #include "layers/watched.h"
 #include "models/conformer/layer_table.h"
 
@@ -17,7 +18,7 @@ Result<ConvModule> ConvModule::load(const Config& config, const std::string& pat
   const std::int64_t taps = config.encoder.cnn_module_kernel;
   module.depthwise_ = kernels::DepthwiseWeight::pack(
       config.encoder.output_size, taps, [&](std::int64_t c, std::span<float> out) {
-        std::copy_n(module.depthwise_values_.begin() + c * taps, taps, out.begin());
+        std::copy_n(module.depthwise_values_.values().begin() + c * taps, taps, out.begin());
       });
   if (!config.encoder.batch_norm) {
     module.norm_ = TRY(layers::LayerNorm::load(parameters, path + ".norm_activation"));
@@ -35,16 +36,17 @@ void ConvModule::gate(ExecContext& context, ConstMatrix wide, Matrix gated) cons
                          .y = gated.data, .ldy = gated.stride});
 }
 
-void ConvModule::gate_of_zeros(ExecContext& context, std::span<float> gated) const {
-  const auto d = static_cast<std::int64_t>(gated.size());
-  std::vector<float> zeros(gated.size()), wide(2 * gated.size());
-  const Matrix row{wide.data(), 1, 2 * d, 2 * d};
-  widen(context, ConstMatrix{zeros.data(), 1, d, d}, row);
-  gate(context, row, {gated.data(), 1, d, d});
+void ConvModule::gate_of_zeros(ExecContext& context, Matrix gated) const {
+  const std::int64_t d = gated.columns;
+  layers::Buffer memory(3 * d, context.gpu);
+  const Matrix all = memory.matrix(1, 3 * d), zeros = all.column_range(0, d), wide = all.column_range(d, 2 * d);
+  clear(context.gpu, zeros.data, static_cast<std::size_t>(d) * sizeof(float));
+  widen(context, ConstMatrix(zeros), wide);
+  gate(context, wide, gated);
 }
 
 void ConvModule::depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const {
-  layers::watched(context, path_ + ".depthwise_conv", y.rows, [&] {
+  layers::watched(context, depthwise_path_, y.rows, [&] {
     kernels::depthwise_conv1d(context, {.x = padded.data, .ldx = padded.stride, .frames = y.rows,
                                         .weight = &depthwise_, .bias = bias_.data(), .y = y.data,
                                         .ldy = y.stride});
@@ -64,8 +66,9 @@ void ConvModule::list(layers::LayerList& layers) {
   const std::int64_t channels = depthwise_.channels();
   layers.tables.push_back({.name = path_ + ".depthwise_conv.weight",
                            .shape = {channels, 1, depthwise_.taps()},
-                           .values = depthwise_values_});
-  layers.tables.push_back({.name = path_ + ".depthwise_conv.bias", .shape = {channels}, .values = bias_});
+                           .values = &depthwise_values_});
+  layers.moves.push_back([this](Gpu& gpu) { depthwise_.place(gpu); });
+  layers.tables.push_back({.name = path_ + ".depthwise_conv.bias", .shape = {channels}, .values = &bias_});
   if (norm_) layers.norms.push_back(&*norm_);
   layers.linears.push_back(&pointwise_conv2_);
 }

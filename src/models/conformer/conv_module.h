@@ -22,8 +22,8 @@ class ConvModule {
   void widen(ExecContext& context, const quant::Activation& x, Matrix wide) const;
   // gated [M, D] = glu(wide).
   void gate(ExecContext& context, ConstMatrix wide, Matrix gated) const;
-  // What the gate gives for a frame of zeros, [D]: a causal model pads its input with those.
-  void gate_of_zeros(ExecContext& context, std::span<float> gated) const;
+  // What the gate gives for a frame of zeros, [1, D]: a causal model pads its input with those.
+  void gate_of_zeros(ExecContext& context, Matrix gated) const;
   // y [frames, D] from padded [frames + taps - 1, D]: depthwise, norm and activation.
   void depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const;
   // x += pointwise_conv2(y).
@@ -34,14 +34,15 @@ class ConvModule {
  private:
   ConvModule(std::string path, layers::Linear pointwise_conv1, layers::Linear pointwise_conv2)
       : path_(std::move(path)),
+        depthwise_path_(path_ + ".depthwise_conv"),
         pointwise_conv1_(std::move(pointwise_conv1)),
         pointwise_conv2_(std::move(pointwise_conv2)) {}
 
-  std::string path_;
+  std::string path_, depthwise_path_;
   layers::Linear pointwise_conv1_, pointwise_conv2_;
   kernels::DepthwiseWeight depthwise_;
-  std::vector<float> depthwise_values_;  // [C, 1, k] as stored, for saving
-  std::vector<float> bias_;              // [C]
+  Floats depthwise_values_;  // [C, 1, k] as stored, for saving
+  Floats bias_;              // [C]
   std::optional<layers::LayerNorm> norm_;  // nothing: batch norm, folded into the depthwise convolution
   kernels::Activation activation_ = kernels::Activation::swish;
 };

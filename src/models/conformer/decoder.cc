@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/rows/op.h"
 #include "layers/watched.h"
 #include "models/conformer/layer_table.h"
 #include "models/conformer/positions.h"
 
 namespace oasr::models::conformer {
+
 void DecoderBuffers::reserve(const Config& config, std::int64_t tokens, std::int64_t frames) {
   const std::int64_t d = config.encoder.output_size;
   x_.reserve(tokens * d);
@@ -73,30 +75,45 @@ void Decoder::encode(ExecContext& context, ConstMatrix encoder_output, int slot,
   }
 }
 
-// embed(token) · √D + position; positions go on from what the slots hold.
-Matrix Decoder::embed(std::span<const TokenPiece> pieces, cache::KvPool& self, DecoderBuffers& buffers) const {
+// Sinusoids of at least the first `count` positions.
+ConstMatrix Decoder::positions(std::int64_t count, DecoderBuffers& buffers) const {
   const std::int64_t d = config_.encoder.output_size;
-  const float scale = std::sqrt(static_cast<float>(d));
-  std::int64_t count = 0;
-  for (const TokenPiece& piece : pieces) count += static_cast<std::int64_t>(piece.tokens.size());
+  if (buffers.positions_.floats() < count * d) {
+    count = std::max<std::int64_t>(2 * count, 64);
+    std::vector<float> table(static_cast<std::size_t>(count * d));
+    for (std::int64_t i = 0; i < count; ++i) {
+      sinusoid(i, std::span(table).subspan(static_cast<std::size_t>(i * d), static_cast<std::size_t>(d)));
+    }
+    buffers.positions_.reserve(count * d);
+    to_device(buffers.positions_.gpu(), buffers.positions_.matrix(count, d).data, table);
+  }
+  return buffers.positions_.matrix(buffers.positions_.floats() / d, d);
+}
+
+// embed(token) · √D + position; positions go on from what the slots hold.
+Matrix Decoder::embed(ExecContext& context, std::span<const TokenPiece> pieces, cache::KvPool& self,
+                      DecoderBuffers& buffers) const {
+  const std::int64_t d = config_.encoder.output_size;
+  buffers.ids_.clear();
+  buffers.at_.clear();
+  std::int32_t end = 0;
+  for (const TokenPiece& piece : pieces) {
+    auto at = static_cast<std::int32_t>(self.length(piece.slot));
+    for (const TokenId token : piece.tokens) {
+      buffers.ids_.push_back(token);
+      buffers.at_.push_back(at++);
+    }
+    end = std::max(end, at);
+  }
+  const auto count = static_cast<std::int64_t>(buffers.ids_.size());
   buffers.reserve(config_, count, 0);
   const Matrix x = buffers.x_.matrix(count, d);
-  const auto width = static_cast<std::size_t>(d);
-  std::vector<float>& positions = buffers.positions_;
-  std::int64_t row = 0;
-  for (const TokenPiece& piece : pieces) {
-    auto at = static_cast<std::size_t>(self.length(piece.slot));
-    for (std::size_t known = positions.size() / width; known < at + piece.tokens.size(); ++known) {
-      positions.resize((known + 1) * width);
-      sinusoid(static_cast<std::int64_t>(known), std::span(positions).last(width));
-    }
-    for (const TokenId token : piece.tokens) {
-      float* out = x.row(row++);
-      embed_.lookup(token, {out, width});
-      const float* position = positions.data() + at++ * width;
-      for (std::size_t i = 0; i < width; ++i) out[i] = out[i] * scale + position[i];
-    }
-  }
+  kernels::embed_rows(context, {.table = &embed_.table(),
+                                .tokens = buffers.ids_,
+                                .scale = std::sqrt(static_cast<float>(d)),
+                                .positions = buffers.at_,
+                                .position_table = positions(end, buffers),
+                                .y = x});
   return x;
 }
 
@@ -119,14 +136,17 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Token
   block.self_attn.k.forward(context, normed, k);
   block.self_attn.v.forward(context, normed, v);
   buffers.attention_.clear();
+  buffers.appends_.clear();
   std::int64_t row = 0;
   for (const TokenPiece& piece : pieces) {
     const auto count = static_cast<std::int64_t>(piece.tokens.size());
     kernels::KvCache& cache = self.at(piece.slot, layer);
-    kernels::kv_append(context, cache, k.row(row), k.stride, v.row(row), v.stride, count);
+    buffers.appends_.push_back(
+        {.kv = &cache, .k = k.row(row), .ldk = k.stride, .v = v.row(row), .ldv = v.stride, .count = count});
     buffers.attention_.push_back(arguments(cache, q, out, row, count, true));
     row += count;
   }
+  kernels::kv_append(context, buffers.appends_);
   layers::watched(context, block.self_attn.path, x.rows, [&] {
     kernels::attention(context, buffers.attention_);
     return kernels::NotFinite{};
@@ -172,7 +192,7 @@ void Decoder::feed_forward(ExecContext& context, const Block& block, Matrix x, D
 
 Matrix Decoder::forward(ExecContext& context, std::span<const TokenPiece> pieces, cache::KvPool& self,
                         cache::KvPool& cross, DecoderBuffers& buffers) const {
-  const Matrix x = embed(pieces, self, buffers);
+  const Matrix x = embed(context, pieces, self, buffers);
   for (int layer = 0; layer < blocks(); ++layer) {
     self_attend(context, layer, pieces, self, x, buffers);
     cross_attend(context, layer, pieces, cross, x, buffers);

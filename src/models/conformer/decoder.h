@@ -22,13 +22,18 @@ struct TokenPiece {
 // Memory of decoder passes, grown to the largest one.
 class DecoderBuffers {
  public:
+  // On a GPU unless it is null.
+  explicit DecoderBuffers(Gpu* gpu) : x_(0, gpu), normed_(0, gpu), wide_(0, gpu), positions_(0, gpu) {}
   void reserve(const Config& config, std::int64_t tokens, std::int64_t frames);
 
  private:
   friend class Decoder;
   layers::Buffer x_, normed_, wide_;
   std::vector<kernels::AttentionArgs> attention_;
-  std::vector<float> positions_;  // sinusoids of the first positions, [n, D]
+  std::vector<kernels::AppendArgs> appends_;
+  layers::Buffer positions_;  // sinusoids of the first positions, [n, D]
+  std::vector<TokenId> ids_;  // of the running pass
+  std::vector<std::int32_t> at_;
 };
 
 class Decoder {
@@ -79,7 +84,9 @@ class Decoder {
         after_norm_(std::move(after_norm)),
         output_layer_(std::move(output_layer)) {}
 
-  Matrix embed(std::span<const TokenPiece> pieces, cache::KvPool& self, DecoderBuffers& buffers) const;
+  Matrix embed(ExecContext& context, std::span<const TokenPiece> pieces, cache::KvPool& self,
+               DecoderBuffers& buffers) const;
+  ConstMatrix positions(std::int64_t count, DecoderBuffers& buffers) const;
   void self_attend(ExecContext& context, int layer, std::span<const TokenPiece> pieces, cache::KvPool& self,
                    Matrix x, DecoderBuffers& buffers) const;
   void cross_attend(ExecContext& context, int layer, std::span<const TokenPiece> pieces,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "kernels/rows/op.h"
 #include "layers/watched.h"
 #include "models/conformer/layer_table.h"
 
@@ -12,20 +12,10 @@ namespace {
 
 using kernels::KvCache;
 
-// Rows of a feed-forward block that are worked on at a time: their hidden activations stay in the
-// cache between the two products.
-constexpr std::int64_t kFeedForwardRows = 480;
-
-// y[m, i] = x[m, i] + bias[i].
-void add_bias(ExecContext& context, ConstMatrix x, const std::vector<float>& bias, Matrix y) {
-  constexpr std::int64_t kRows = 64;
-  context.pool->parallel_for((x.rows + kRows - 1) / kRows, [&](std::int64_t item, int) {
-    for (std::int64_t m = item * kRows; m < std::min(x.rows, (item + 1) * kRows); ++m) {
-      const float* from = x.row(m);
-      float* to = y.row(m);
-      for (std::size_t i = 0; i < bias.size(); ++i) to[i] = from[i] + bias[i];
-    }
-  });
+// Rows of a feed-forward block that are worked on at a time: on a processor so few that their hidden
+// activations stay in the cache between the two products; on a GPU all.
+std::int64_t feed_forward_rows(std::int64_t rows, const Gpu* gpu) {
+  return gpu != nullptr ? rows : std::min<std::int64_t>(rows, 480);
 }
 
 }  // namespace
@@ -40,7 +30,7 @@ EncoderCache::EncoderCache(const Config& config, const ChunkMask& mask, bool who
 
 std::size_t EncoderCache::bytes() const {
   std::size_t bytes = 0;
-  for (const Layer& layer : layers_) bytes += layer.memory.size() + layer.tail.size() * sizeof(float);
+  for (const Layer& layer : layers_) bytes += layer.memory.size() + static_cast<std::size_t>(layer.tail.floats()) * sizeof(float);
   return bytes;
 }
 
@@ -49,7 +39,7 @@ void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64
   const std::int64_t padded = rows + pieces * (config.encoder.cnn_module_kernel - 1);
   zero_gates_.resize(static_cast<std::size_t>(config.encoder.num_blocks));
   normed_.reserve(rows * d);
-  wide_.reserve(std::max({5 * rows * d, std::min(rows, kFeedForwardRows) * config.encoder.linear_units,
+  wide_.reserve(std::max({5 * rows * d, feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
                           2 * rows * d + padded * d}));
 }
 
@@ -112,8 +102,9 @@ PositionTable Encoder::make_positions() const {
 // x += ½ · w_2(w_1(norm(x))).
 void Encoder::feed_forward(ExecContext& context, const layers::LayerNorm& norm, const layers::Linear& w_1,
                            const layers::Linear& w_2, Matrix x, EncoderBuffers& buffers) const {
-  for (std::int64_t first = 0; first < x.rows; first += kFeedForwardRows) {
-    const std::int64_t count = std::min(kFeedForwardRows, x.rows - first);
+  const std::int64_t most = feed_forward_rows(x.rows, context.gpu);
+  for (std::int64_t first = 0; first < x.rows; first += most) {
+    const std::int64_t count = std::min(most, x.rows - first);
     const Matrix rows = x.row_range(first, count);
     quant::Activation normed = buffers.normed_.matrix(count, x.columns);
     quant::Activation hidden = buffers.wide_.matrix(count, config_.encoder.linear_units);
@@ -130,9 +121,12 @@ void Encoder::append(ExecContext& context, EncoderCache::Layer& layer, Matrix qk
     KvCache larger = layer.kv;
     larger.capacity = layer.kv.length == 0 ? needed : std::max(needed, 2 * layer.kv.capacity);
     larger.length = 0;
-    AlignedBuffer memory(kernels::kv_cache_bytes(larger.heads, larger.head_dim, larger.capacity, larger.storage));
+    Memory memory(context.gpu, kernels::kv_cache_bytes(larger.heads, larger.head_dim, larger.capacity, larger.storage));
     larger.data = memory.data();
-    if (layer.kv.length > 0) kernels::kv_copy(layer.kv, larger, layer.kv.length);
+    if (layer.kv.length > 0) {
+      const kernels::CopyArgs copy{.from = &layer.kv, .to = &larger, .length = layer.kv.length};
+      kernels::kv_copy(context, {&copy, 1});
+    }
     layer.kv = larger;
     layer.memory = std::move(memory);
   }
@@ -157,8 +151,8 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
     buffers.caches_.push_back(seen);
     const std::size_t number = buffers.attention_.size();
     if (buffers.position_scratch_.size() <= number) buffers.position_scratch_.resize(number + 1);
-    AlignedBuffer& scratch = buffers.position_scratch_[number];
-    buffers.caches_.push_back(positions.view(block, layer.first, seen.length, scratch));
+    Memory& scratch = buffers.position_scratch_[number];
+    buffers.caches_.push_back(positions.view(context, block, layer.first, seen.length, scratch));
     buffers.attention_.push_back({.q = biased.row(at),
                                   .ldq = biased.stride,
                                   .queries = to - from,
@@ -178,7 +172,8 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
   for (int i = 0; i < round && frame < end; ++i) frame = chunk_end(frame);
   if (frame >= end) return false;
   const std::int64_t first = std::max<std::int64_t>(0, (frame / chunk - cache.mask_.num_left_chunks) * chunk);
-  kernels::kv_drop_front(layer.kv, first - layer.first);
+  const kernels::DropArgs drop{.kv = &layer.kv, .count = first - layer.first};
+  kernels::kv_drop_front(context, {&drop, 1});
   layer.first = first;
   append(context, layer, qkv.row_range(row + frame - start, chunk_end(frame) - frame));
   add(frame, chunk_end(frame));
@@ -197,8 +192,9 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
   quant::Activation normed = out;
   block.norm_mha.forward(context, x, normed);
   block.linear_qkv.forward(context, normed, qkv);
-  add_bias(context, qkv.column_range(0, d), block.pos_bias_u, biased.column_range(0, d));
-  add_bias(context, qkv.column_range(0, d), block.pos_bias_v, biased.column_range(d, d));
+  const Matrix q = qkv.column_range(0, d);
+  kernels::shift_scale_rows(context, {.x = q, .shift = block.pos_bias_u.data(), .y = biased.column_range(0, d)});
+  kernels::shift_scale_rows(context, {.x = q, .shift = block.pos_bias_v.data(), .y = biased.column_range(d, d)});
   for (const Piece& piece : pieces) {
     EncoderCache::Layer& layer = piece.cache->layer(index);
     if (piece.cache->whole_) layer.kv.length = layer.first = 0;
@@ -240,25 +236,28 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
   const Matrix out = buffers.normed_.matrix(x.rows, d);
   std::int64_t row = 0, at = 0;
   for (const Piece& piece : pieces) {
-    std::vector<float>& tail = piece.cache->layer(index).tail;
+    layers::Buffer& tail = piece.cache->layer(index).tail;
     const Matrix field = padded.row_range(at, piece.rows + extra);
     if (!config_.encoder.causal) {  // zeros on both sides
-      std::fill_n(field.data, before * d, 0.0f);
-      std::fill_n(field.row(before + piece.rows), (extra - before) * d, 0.0f);
-    } else if (piece.cache->frames_ > 0) {
-      std::copy(tail.begin(), tail.end(), field.data);
+      const std::size_t frame = static_cast<std::size_t>(d) * sizeof(float);
+      clear(context.gpu, field.data, static_cast<std::size_t>(before) * frame);
+      clear(context.gpu, field.row(before + piece.rows), static_cast<std::size_t>(extra - before) * frame);
+    } else if (extra > 0 && piece.cache->frames_ > 0) {
+      kernels::shift_scale_rows(context, {.x = tail.matrix(extra, d), .y = field.row_range(0, extra)});
     } else if (extra > 0) {  // frames of zeros, as the module sees them
-      std::vector<float>& zeros = buffers.zero_gates_[static_cast<std::size_t>(index)];
-      if (zeros.empty()) {
-        zeros.resize(static_cast<std::size_t>(d));
-        block.conv_module.gate_of_zeros(context, zeros);
+      layers::Buffer& zeros = buffers.zero_gates_[static_cast<std::size_t>(index)];
+      if (zeros.floats() == 0) {
+        zeros = layers::Buffer(d, context.gpu);
+        block.conv_module.gate_of_zeros(context, zeros.matrix(1, d));
       }
-      for (std::int64_t i = 0; i < extra; ++i) std::copy(zeros.begin(), zeros.end(), field.row(i));
+      const ConstMatrix repeated{zeros.matrix(1, d).data, extra, d, 0};
+      kernels::shift_scale_rows(context, {.x = repeated, .y = field.row_range(0, extra)});
     }
     block.conv_module.gate(context, wide.row_range(row, piece.rows), field.row_range(before, piece.rows));
     block.conv_module.depthwise(context, field, out.row_range(row, piece.rows));
-    if (config_.encoder.causal && !piece.cache->whole_) {
-      tail.assign(field.row(piece.rows), field.row(piece.rows) + extra * d);
+    if (config_.encoder.causal && !piece.cache->whole_ && extra > 0) {
+      if (tail.floats() == 0) tail = layers::Buffer(extra * d, context.gpu);
+      kernels::shift_scale_rows(context, {.x = field.row_range(piece.rows, extra), .y = tail.matrix(extra, d)});
     }
     row += piece.rows;
     at += field.rows;
@@ -304,8 +303,8 @@ void Encoder::list(layers::LayerList& layers) {
     block.conv_module.list(layers);
     for (layers::Linear* linear : {&block.w_1, &block.w_2}) layers.linears.push_back(linear);
     const Shape heads = {config_.encoder.attention_heads, config_.encoder.head_dim()};
-    layers.tables.push_back({.name = block.self_attn + ".pos_bias_u", .shape = heads, .values = block.pos_bias_u});
-    layers.tables.push_back({.name = block.self_attn + ".pos_bias_v", .shape = heads, .values = block.pos_bias_v});
+    layers.tables.push_back({.name = block.self_attn + ".pos_bias_u", .shape = heads, .values = &block.pos_bias_u});
+    layers.tables.push_back({.name = block.self_attn + ".pos_bias_v", .shape = heads, .values = &block.pos_bias_v});
   }
   layers.norms.push_back(&after_norm_);
 }

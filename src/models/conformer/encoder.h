@@ -29,10 +29,10 @@ class EncoderCache {
  private:
   friend class Encoder;
   struct Layer {
-    AlignedBuffer memory;
+    Memory memory;
     kernels::KvCache kv;
     std::int64_t first = 0;    // frame that position 0 of kv is
-    std::vector<float> tail;   // the convolution's last inputs, [kernel - 1, D]
+    layers::Buffer tail;       // the convolution's last inputs, [kernel - 1, D]
   };
   Layer& layer(int block) { return layers_[whole_ ? 0 : static_cast<std::size_t>(block)]; }
 
@@ -51,6 +51,7 @@ struct Piece {
 // The memory of encoder passes, grown to the largest one.
 class EncoderBuffers {
  public:
+  explicit EncoderBuffers(Gpu* gpu) : normed_(0, gpu), wide_(0, gpu) {}
   void reserve(const Config& config, std::int64_t rows, std::int64_t pieces);
 
   Matrix normed(std::int64_t rows, std::int64_t d) { return normed_.matrix(rows, d); }
@@ -60,8 +61,8 @@ class EncoderBuffers {
   layers::Buffer normed_, wide_;
   std::vector<kernels::AttentionArgs> attention_;
   std::vector<kernels::KvCache> caches_;      // what the arguments point to
-  std::vector<AlignedBuffer> position_scratch_;
-  std::vector<std::vector<float>> zero_gates_;  // of every block, what its gate gives for a frame of zeros: [D]
+  std::vector<Memory> position_scratch_;
+  std::vector<layers::Buffer> zero_gates_;  // of every block, what its gate gives for a frame of zeros: [D]
 };
 
 class Encoder {
@@ -85,7 +86,7 @@ class Encoder {
     layers::Linear macaron_w_1, macaron_w_2;
     layers::LayerNorm norm_mha;
     layers::Linear linear_qkv, linear_pos, linear_out;
-    std::vector<float> pos_bias_u, pos_bias_v;  // [heads · head_dim]
+    Floats pos_bias_u, pos_bias_v;  // [heads · head_dim]
     std::string self_attn;                      // the path of what is between the products
     layers::LayerNorm norm_conv;
     ConvModule conv_module;

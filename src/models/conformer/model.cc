@@ -66,9 +66,10 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   info_.weight_dtype = network_->layers.embeddings.empty() ? DType::f32 : network_->layers.embeddings[0]->storage();
   info_.weight_bytes = network_->layers.weight_bytes(context.isa);
   info_.kv_storage = DType::f32;
-  info_.lanes["linear"] = kernels::linear_lane(context.isa).name;
-  info_.lanes["attention"] = kernels::attention_lane(context.isa).name;
-  info_.lanes["layer_norm"] = kernels::layer_norm_lane(context.isa).name;
+  const bool gpu = context.gpu != nullptr;
+  info_.lanes["linear"] = gpu ? "cuda" : kernels::linear_lane(context.isa).name;
+  info_.lanes["attention"] = gpu ? "cuda" : kernels::attention_lane(context.isa).name;
+  info_.lanes["layer_norm"] = gpu ? "cuda" : kernels::layer_norm_lane(context.isa).name;
   info_.notes = checkpoint.notes;
   if (!network_->dropped.empty()) {
     std::string note = std::to_string(network_->dropped.size()) + " tensors are not used: ";

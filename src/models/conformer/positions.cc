@@ -34,20 +34,23 @@ void PositionTable::reserve(ExecContext& context, std::int64_t count) {
   if (keys_.empty() || count > keys_.front().capacity) {
     const std::int64_t capacity = (std::max(count, 2 * length_) + kKeys - 1) / kKeys * kKeys;
     for (std::size_t block = 0; block < keys_.size(); ++block) {
-      AlignedBuffer memory(kernels::kv_cache_bytes(heads_, head_dim_, capacity, DType::f32));
+      Memory memory(context.gpu, kernels::kv_cache_bytes(heads_, head_dim_, capacity, DType::f32));
       KvCache larger{.heads = heads_, .head_dim = head_dim_, .capacity = capacity, .length = 0,
                      .storage = DType::f32, .data = memory.data()};
-      if (length_ > 0) kernels::kv_copy(keys_[block], larger, length_);
+      const kernels::CopyArgs copy{.from = &keys_[block], .to = &larger, .length = length_};
+      if (length_ > 0) kernels::kv_copy(context, {&copy, 1});
       keys_[block] = larger;
       memory_[block] = std::move(memory);
     }
   }
-  layers::Buffer buffer(2 * added * d);
+  std::vector<float> sinusoids(static_cast<std::size_t>(added * d));
+  for (std::int64_t i = 0; i < added; ++i) {
+    sinusoid(length_ + i, std::span(sinusoids).subspan(static_cast<std::size_t>(i * d), static_cast<std::size_t>(d)));
+  }
+  layers::Buffer buffer(2 * added * d, context.gpu);
   const Matrix both = buffer.matrix(2 * added, d);
   const Matrix positions = both.row_range(0, added), projected = both.row_range(added, added);
-  for (std::int64_t i = 0; i < added; ++i) {
-    sinusoid(length_ + i, {positions.row(i), static_cast<std::size_t>(d)});
-  }
+  to_device(context.gpu, positions.data, sinusoids);
   for (std::size_t block = 0; block < keys_.size(); ++block) {
     linear_pos_[block]->forward(context, positions, projected);
     kernels::kv_append(context, keys_[block], projected.data, projected.stride, nullptr, 0, added);
@@ -55,7 +58,8 @@ void PositionTable::reserve(ExecContext& context, std::int64_t count) {
   length_ = count;
 }
 
-KvCache PositionTable::view(int block, std::int64_t first, std::int64_t count, AlignedBuffer& scratch) const {
+KvCache PositionTable::view(ExecContext& context, int block, std::int64_t first, std::int64_t count,
+                            Memory& scratch) const {
   CHECK(first >= 0 && first + count <= length_, "positions that are reserved");
   KvCache view = keys_[static_cast<std::size_t>(block)];
   const std::int64_t panel = first / kKeys;
@@ -63,17 +67,19 @@ KvCache PositionTable::view(int block, std::int64_t first, std::int64_t count, A
   view.length = first % kKeys + count;
   if (first % kKeys == 0) return view;
   const std::size_t bytes = kernels::kv_cache_bytes(heads_, head_dim_, view.length, DType::f32);
-  if (scratch.size() < bytes) scratch = AlignedBuffer(bytes);
+  if (scratch.size() < bytes) scratch = Memory(context.gpu, bytes);
   KvCache moved{.heads = heads_, .head_dim = head_dim_, .capacity = view.length, .length = 0,
                 .storage = DType::f32, .data = scratch.data()};
-  kernels::kv_copy(view, moved, view.length);
-  kernels::kv_drop_front(moved, first % kKeys);
+  const kernels::CopyArgs copy{.from = &view, .to = &moved, .length = view.length};
+  const kernels::DropArgs drop{.kv = &moved, .count = first % kKeys};
+  kernels::kv_copy(context, {&copy, 1});
+  kernels::kv_drop_front(context, {&drop, 1});
   return moved;
 }
 
 std::size_t PositionTable::bytes() const {
   std::size_t bytes = 0;
-  for (const AlignedBuffer& memory : memory_) bytes += memory.size() / 2;  // the halves of values stay untouched
+  for (const Memory& memory : memory_) bytes += memory.size() / 2;  // the halves of values stay untouched
   return bytes;
 }
 

@@ -27,7 +27,8 @@ class PositionTable {
 
   // Positions [first, first + count) of a block. `scratch` holds them when they do not begin with a
   // panel of the kernels; the view is valid until it is used again, or the table grows.
-  kernels::KvCache view(int block, std::int64_t first, std::int64_t count, AlignedBuffer& scratch) const;
+  kernels::KvCache view(ExecContext& context, int block, std::int64_t first, std::int64_t count,
+                        Memory& scratch) const;
 
   std::size_t bytes() const;
 
@@ -35,7 +36,7 @@ class PositionTable {
   std::vector<const layers::Linear*> linear_pos_;
   int heads_, head_dim_;
   std::int64_t length_ = 0;
-  std::vector<AlignedBuffer> memory_;
+  std::vector<Memory> memory_;
   std::vector<kernels::KvCache> keys_;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "decode/scores.h"
+#include "kernels/rows/op.h"
 #include "models/conformer/step_decoder.h"
 
 namespace oasr::models::conformer {
@@ -32,13 +33,19 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
     : network_(std::move(network)),
       context_(context),
       watch_(context.observer),
-      positions_(network_->encoder.make_positions()) {
+      positions_(network_->encoder.make_positions()),
+      buffers_(context.gpu),
+      embed_buffers_(context.gpu),
+      features_(0, context.gpu),
+      x_(0, context.gpu),
+      log_probs_(0, context.gpu),
+      decoder_buffers_(context.gpu) {
   context_.observer = &watch_;
   network_->layers.reserve(context_);
 }
 
 UtteranceId State::open(const ChunkMask& mask, bool whole) {
-  auto utterance = std::make_unique<Utterance>(network_->config, mask, whole || mask.chunk_size <= 0);
+  auto utterance = std::make_unique<Utterance>(network_->config, mask, whole || mask.chunk_size <= 0, context_.gpu);
   const auto free = std::ranges::find_if(utterances_, [](const auto& slot) { return slot == nullptr; });
   if (free != utterances_.end()) {
     *free = std::move(utterance);
@@ -77,15 +84,36 @@ bool State::ready(UtteranceId utterance) const { return rows_of_step(at(utteranc
 void State::embed(Utterance& utterance, Matrix x) {
   const std::int64_t dim = network_->config.input_dim, rate = network_->config.subsampling_rate();
   const std::int64_t needed = (x.rows - 1) * rate + network_->config.right_context() + 1;
-  network_->embed.forward(context_, ConstMatrix{utterance.features.data(), needed, dim, dim}, x, embed_buffers_);
+  ConstMatrix features{utterance.features.data(), needed, dim, dim};
+  if (context_.gpu != nullptr) {
+    features_.reserve(needed * dim);
+    const Matrix uploaded = features_.matrix(needed, dim);
+    to_device(context_.gpu, uploaded.data, std::span(utterance.features).first(static_cast<std::size_t>(needed * dim)));
+    features = uploaded;
+  }
+  network_->embed.forward(context_, features, x, embed_buffers_);
   utterance.features.erase(utterance.features.begin(), utterance.features.begin() + x.rows * rate * dim);
 }
 
-// Output and log-probabilities of one utterance's new frames.
-void State::keep(UtteranceId id, ConstMatrix output) {
-  CHECK(output.stride == output.columns, "rows side by side");
-  Utterance& utterance = at(id);
-  utterance.output.insert(utterance.output.end(), output.data, output.data + output.rows * output.columns);
+// The new frames of an utterance, the last of those in its cache.
+void State::keep(Utterance& utterance, ConstMatrix output) {
+  const std::int64_t d = output.columns, frames = utterance.cache.frames(), kept = frames - output.rows;
+  layers::Buffer& memory = utterance.output_memory;
+  if (memory.floats() < frames * d) {
+    layers::Buffer larger(kept == 0 ? frames * d : 2 * frames * d, context_.gpu);
+    if (kept > 0) kernels::shift_scale_rows(context_, {.x = memory.matrix(kept, d), .y = larger.matrix(kept, d)});
+    memory = std::move(larger);
+  }
+  kernels::shift_scale_rows(context_, {.x = output, .y = memory.matrix(frames, d).row_range(kept, output.rows)});
+}
+
+// The rows where the processor can read and change them.
+Matrix State::on_host(Matrix x) {
+  if (context_.gpu == nullptr) return x;
+  host_log_probs_.resize(static_cast<std::size_t>(x.rows * x.columns));
+  kernels::to_host(context_, x, host_log_probs_);
+  context_.gpu->tell(watch_);
+  return {host_log_probs_.data(), x.rows, x.columns, x.columns};
 }
 
 void State::step(std::span<const UtteranceId> utterances) {
@@ -106,13 +134,14 @@ void State::step(std::span<const UtteranceId> utterances) {
     row += pieces_[i].rows;
   }
   const Matrix output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
-  const Matrix log_probs = log_probs_.matrix(rows, vocabulary);
-  network_->ctc_lo.forward(context_, output, log_probs);
+  const Matrix logits = log_probs_.matrix(rows, vocabulary);
+  network_->ctc_lo.forward(context_, output, logits);
+  const Matrix log_probs = on_host(logits);
   log_softmax(context_, log_probs);
   row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t count = pieces_[i].rows;
-    keep(utterances[i], output.row_range(row, count));
+    keep(at(utterances[i]), output.row_range(row, count));
     at(utterances[i]).log_probs.assign(log_probs.row(row), log_probs.row(row) + count * vocabulary);
     row += count;
   }
@@ -143,7 +172,12 @@ decode::CtcScores State::scores(UtteranceId utterance) const {
 
 std::int64_t State::frames(UtteranceId utterance) const { return at(utterance).cache.frames(); }
 
-std::span<const float> State::encoder_output(UtteranceId utterance) const { return at(utterance).output; }
+std::vector<float> State::encoder_output(UtteranceId utterance) {
+  const ConstMatrix output = at(utterance).output(network_->config.encoder.output_size);
+  std::vector<float> values(static_cast<std::size_t>(output.rows * output.columns));
+  kernels::to_host(context_, output, values);
+  return values;
+}
 
 std::optional<Fault> State::take_fault() {
   if (faults_.empty()) return {};
@@ -154,17 +188,15 @@ std::optional<Fault> State::take_fault() {
 
 std::unique_ptr<decode::StepScorer> State::open_decoder(UtteranceId id, int rows, int tokens) {
   if (!network_->left) return nullptr;
-  const auto d = std::int64_t{network_->config.encoder.output_size};
-  const Utterance& utterance = at(id);
-  return std::make_unique<StepDecoder>(*network_, context_,
-                                       ConstMatrix{utterance.output.data(), utterance.cache.frames(), d, d}, rows,
+  return std::make_unique<StepDecoder>(*network_, context_, at(id).output(network_->config.encoder.output_size), rows,
                                        tokens);
 }
 
 CtcState::Memory State::memory(UtteranceId id) const {
   const Utterance& utterance = at(id);
   return {.caches = utterance.cache.bytes(),
-          .other = (utterance.features.capacity() + utterance.output.capacity() + utterance.log_probs.capacity()) *
+          .other = (utterance.features.capacity() + static_cast<std::size_t>(utterance.output_memory.floats()) +
+                    utterance.log_probs.capacity()) *
                    sizeof(float)};
 }
 
@@ -185,7 +217,7 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
   }
   const int heads = config.decoder->attention_heads, head_dim = static_cast<int>(d) / heads;
   for (const auto& [id, wanted] : by_utterance) {
-    const Utterance& utterance = at(id);
+    Utterance& utterance = at(id);
     CHECK(utterance.cache.frames() > 0, "an utterance with frames");
     std::vector<std::vector<TokenId>> inputs;
     std::size_t longest = 0;
@@ -197,19 +229,21 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
       inputs.push_back(std::move(tokens));
     }
     cache::KvPool cross({.slots = 1, .layers = decoder.blocks(), .heads = heads, .head_dim = head_dim,
-                         .capacity = utterance.cache.frames(), .storage = DType::f32});
+                         .capacity = utterance.cache.frames(), .storage = DType::f32},
+                        context_.gpu);
     cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
-                        .head_dim = head_dim, .capacity = static_cast<std::int64_t>(longest), .storage = DType::f32});
-    decoder.encode(context_, ConstMatrix{utterance.output.data(), utterance.cache.frames(), d, d}, 0, cross,
-                   decoder_buffers_);
+                        .head_dim = head_dim, .capacity = static_cast<std::int64_t>(longest), .storage = DType::f32},
+                       context_.gpu);
+    decoder.encode(context_, utterance.output(d), 0, cross, decoder_buffers_);
     std::vector<TokenPiece> pieces;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
     }
     const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
     log_probs_.reserve(hidden.rows * config.output_dim);
-    const Matrix log_probs = log_probs_.matrix(hidden.rows, config.output_dim);
-    decoder.logits(context_, hidden, log_probs);
+    const Matrix logits = log_probs_.matrix(hidden.rows, config.output_dim);
+    decoder.logits(context_, hidden, logits);
+    const Matrix log_probs = on_host(logits);
     log_softmax(context_, log_probs);
     std::int64_t row = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {

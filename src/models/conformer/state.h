@@ -21,7 +21,7 @@ class State final : public CtcState {
   void step(std::span<const UtteranceId> utterances) override;
   decode::CtcScores scores(UtteranceId utterance) const override;
   std::int64_t frames(UtteranceId utterance) const override;
-  std::span<const float> encoder_output(UtteranceId utterance) const override;
+  std::vector<float> encoder_output(UtteranceId utterance) override;
   std::optional<Fault> take_fault() override;
   std::unique_ptr<decode::StepScorer> open_decoder(UtteranceId utterance, int rows, int tokens) override;
   Memory memory(UtteranceId utterance) const override;
@@ -31,14 +31,15 @@ class State final : public CtcState {
 
  private:
   struct Utterance {
-    Utterance(const Config& config, const ChunkMask& mask, bool whole)
-        : cache(config, mask, whole), whole(whole) {}
+    Utterance(const Config& config, const ChunkMask& mask, bool whole, Gpu* gpu)
+        : cache(config, mask, whole), whole(whole), output_memory(0, gpu) {}
+    ConstMatrix output(std::int64_t d) { return output_memory.matrix(cache.frames(), d); }
 
     EncoderCache cache;
     bool whole;
     bool finished = false;
     std::vector<float> features;    // [n, input_dim], from feature frame rate · cache.frames() on
-    std::vector<float> output;      // [frames, D]
+    layers::Buffer output_memory;   // [frames, D], with room for more
     std::vector<float> log_probs;   // [frames of the last step, V]
   };
 
@@ -61,7 +62,8 @@ class State final : public CtcState {
   std::int64_t feature_frames(const Utterance& utterance) const;
   std::int64_t rows_of_step(const Utterance& utterance) const;
   void embed(Utterance& utterance, Matrix x);
-  void keep(UtteranceId id, ConstMatrix output);
+  void keep(Utterance& utterance, ConstMatrix output);
+  Matrix on_host(Matrix x);
   void note_faults(std::span<const UtteranceId> utterances);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
 
@@ -71,7 +73,8 @@ class State final : public CtcState {
   PositionTable positions_;
   EncoderBuffers buffers_;
   Subsampling::Buffers embed_buffers_;
-  layers::Buffer x_, log_probs_;
+  layers::Buffer features_, x_, log_probs_;
+  std::vector<float> host_log_probs_;  // of a GPU
   std::vector<Piece> pieces_;
   DecoderBuffers decoder_buffers_;
   std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free

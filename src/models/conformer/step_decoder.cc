@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/rows/op.h"
+
 namespace oasr::models::conformer {
 namespace {
 
@@ -22,9 +24,11 @@ StepDecoder::StepDecoder(const Network& network, ExecContext context, ConstMatri
     : network_(network),
       context_(context),
       tokens_(tokens),
-      self_(geometry(network, rows, tokens)),
-      cross_(geometry(network, 1, encoder_output.rows)),
-      table_(rows) {
+      self_(geometry(network, rows, tokens), context.gpu),
+      cross_(geometry(network, 1, encoder_output.rows), context.gpu),
+      table_(rows),
+      buffers_(context.gpu),
+      logits_(rows > 0 ? 2 * rows * std::int64_t{network.config.output_dim} : 0, context.gpu) {
   for (int row = 0; row < rows; ++row) table_.open(0);
   network_.left->encode(context_, encoder_output, 0, cross_, buffers_);
 }
@@ -36,18 +40,19 @@ void StepDecoder::score(std::span<const Input> inputs, std::span<float> logits) 
   }
   const std::int64_t vocabulary = vocabulary_size();
   const Matrix hidden = network_.left->forward(context_, pieces, self_, cross_, buffers_);
+  const Matrix all{logits.data(), static_cast<std::int64_t>(logits.size()) / vocabulary, vocabulary, vocabulary};
+  const Matrix out = context_.gpu == nullptr ? all : logits_.matrix(all.rows, vocabulary);
   std::int64_t row = 0, at = 0;
   for (const Input& input : inputs) {
     const auto count = static_cast<std::int64_t>(input.tokens.size());
     const auto write = [&](std::int64_t place) {
-      const Matrix out{logits.data() + at * vocabulary, 1, vocabulary, vocabulary};
-      network_.left->logits(context_, hidden.row_range(row + place, 1), out);
-      ++at;
+      network_.left->logits(context_, hidden.row_range(row + place, 1), out.row_range(at++, 1));
     };
     if (input.probe >= 0) write(input.probe);
     write(count - 1);
     row += count;
   }
+  if (context_.gpu != nullptr) kernels::to_host(context_, out, logits);
 }
 
 void StepDecoder::reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) {

@@ -6,14 +6,16 @@
 #include "base/json.h"
 #include "base/located.h"
 #include "features/cmvn.h"
+#include "kernels/rows/op.h"
 #include "models/conformer/layer_table.h"
 
 namespace oasr::models::conformer {
 namespace {
 
-// Encoder frames that are computed at a time, at most: enough rows for the last product, whose weights are read
-// again for every block, and a first convolution's output that the cache holds.
-constexpr std::int64_t kBlockFrames = 64;
+// Encoder frames that are computed at a time, at most. On a processor enough rows for the last product, whose
+// weights are read again for every block, and a first convolution's output that the cache holds; on a GPU
+// a bound of memory.
+std::int64_t block_frames(const Gpu* gpu) { return gpu != nullptr ? 1024 : 64; }
 
 }  // namespace
 
@@ -53,6 +55,9 @@ Result<Subsampling> Subsampling::load(const Config& config, const layers::Parame
   auto out = TRY(layers::Linear::load(parameters, linear_spec(config, "encoder.embed.out.0"), options));
   Subsampling subsampling(config, std::move(out));
   TRY(located(subsampling.load_cmvn(parameters, checkpoint), checkpoint.path.string()));
+  std::vector<float> shift = subsampling.mean_.values();
+  for (float& value : shift) value = -value;
+  subsampling.shift_ = std::move(shift);
   for (std::size_t stage = 0; stage < config.encoder.subsampling.size(); ++stage) {
     const auto& [kernel, stride] = config.encoder.subsampling[stage];
     const kernels::ConvAxis axis{.taps = kernel, .stride = stride};
@@ -69,7 +74,7 @@ Result<Subsampling> Subsampling::load(const Config& config, const layers::Parame
 void Subsampling::forward(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const {
   CHECK(y.rows == config_.encoder_frames(features.rows), "one row an encoder frame");
   const std::int64_t rate = config_.subsampling_rate(), right = config_.right_context();
-  const std::int64_t blocks = (y.rows + kBlockFrames - 1) / kBlockFrames;
+  const std::int64_t most = block_frames(context.gpu), blocks = (y.rows + most - 1) / most;
   const std::int64_t frames = blocks > 0 ? (y.rows + blocks - 1) / blocks : 0;  // of a block: no small rest
   for (std::int64_t first = 0; first < y.rows; first += frames) {
     const std::int64_t count = std::min(frames, y.rows - first);
@@ -82,15 +87,10 @@ void Subsampling::block(ExecContext& context, ConstMatrix features, Matrix y, Bu
   const std::int64_t bins = config_.input_dim, d = config_.encoder.output_size;
   buffers.features.reserve(features.rows * bins);
   const Matrix normalised = buffers.features.matrix(features.rows, bins);
-  for (std::int64_t t = 0; t < features.rows; ++t) {
-    const float* from = features.row(t);
-    float* to = normalised.row(t);
-    for (std::int64_t i = 0; i < bins; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      to[i] = mean_.empty() ? from[i] : (from[i] - mean_[at]) * istd_[at];
-    }
+  kernels::shift_scale_rows(context, {.x = features, .shift = shift_.data(), .scale = istd_.data(), .y = normalised});
+  if (buffers.stages.empty()) {
+    for (std::size_t i = 0; i < convs_.size(); ++i) buffers.stages.emplace_back(0, buffers.features.gpu());
   }
-  buffers.stages.resize(convs_.size());
   layers::ImageExtent extent{.batch = 1, .height = features.rows, .width = bins};
   ConstMatrix x{normalised.data, features.rows * bins, 1, 1};
   for (std::size_t stage = 0; stage < convs_.size(); ++stage) {
@@ -103,18 +103,16 @@ void Subsampling::block(ExecContext& context, ConstMatrix features, Matrix y, Bu
   }
   CHECK(extent.height == y.rows && extent.width == config_.subsampled_bins(), "the shape of the convolutions");
   out_.forward(context, ConstMatrix{x.data, extent.height, extent.width * d, extent.width * d}, y);
-  const float scale = std::sqrt(static_cast<float>(d));
-  for (std::int64_t t = 0; t < y.rows; ++t) {
-    for (std::int64_t i = 0; i < d; ++i) y.row(t)[i] *= scale;
-  }
+  kernels::shift_scale_rows(context, {.x = y, .factor = std::sqrt(static_cast<float>(d)), .y = y});
 }
 
 void Subsampling::list(layers::LayerList& layers) {
   for (layers::Conv2d& conv : convs_) layers.image_convolutions.push_back(&conv);
   layers.linears.push_back(&out_);
   if (mean_.empty()) return;
-  layers.tables.push_back({.name = "encoder.global_cmvn.mean", .shape = {config_.input_dim}, .values = mean_});
-  layers.tables.push_back({.name = "encoder.global_cmvn.istd", .shape = {config_.input_dim}, .values = istd_});
+  layers.moves.push_back([this](Gpu& gpu) { shift_.place(gpu); });
+  layers.tables.push_back({.name = "encoder.global_cmvn.mean", .shape = {config_.input_dim}, .values = &mean_});
+  layers.tables.push_back({.name = "encoder.global_cmvn.istd", .shape = {config_.input_dim}, .values = &istd_});
 }
 
 }  // namespace oasr::models::conformer

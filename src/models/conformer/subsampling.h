@@ -16,6 +16,7 @@ class Subsampling {
 
   // Memory of passes, grown to the largest block.
   struct Buffers {
+    explicit Buffers(Gpu* gpu) : features(0, gpu) {}  // null: on the host
     layers::Buffer features;
     std::vector<layers::Buffer> stages;
   };
@@ -32,7 +33,8 @@ class Subsampling {
   void block(ExecContext& context, ConstMatrix features, Matrix y, Buffers& buffers) const;
 
   Config config_;
-  std::vector<float> mean_, istd_;  // empty: features are taken as they are
+  Floats mean_, istd_;  // empty: features are taken as they are
+  Floats shift_;        // -mean
   std::vector<layers::Conv2d> convs_;
   layers::Linear out_;
 };

@@ -21,12 +21,14 @@ struct ConformerFixture : ::testing::Test {
   std::shared_ptr<const Network> network;
   std::unique_ptr<State> state;
 
-  void load(const std::filesystem::path& path) {
+  // gpu: where it runs, unless null.
+  void load(const std::filesystem::path& path, Gpu* gpu = nullptr) {
     folder = path;
     const Checkpoint checkpoint = open_checkpoint(folder).value();
     config = read_config(checkpoint).value();
     network = Network::load(config, checkpoint, {}).value();
-    state = std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa()});
+    if (gpu != nullptr) network->layers.place(*gpu);
+    state = std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = gpu});
   }
 
   // Feeds features [n, input_dim], `piece` frames at a time (all of them for 0), to the end. The log-probabilities

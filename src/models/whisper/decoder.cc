@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/attention/op.h"
+#include "kernels/rows/op.h"
 #include "layers/watched.h"
 #include "models/whisper/layer_table.h"
 
@@ -21,36 +22,49 @@ void attend(ExecContext& context, std::string_view path, std::int64_t rows,
 
 }  // namespace
 
-DecoderBuffers::DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows)
+DecoderBuffers::DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows, Gpu* gpu)
     : tokens(tokens),
-      x(tokens * config.d_model),
-      normed(tokens * config.d_model),
-      wide(tokens * std::max(3 * config.d_model, config.decoder_ffn_dim)),
-      last(rows * config.d_model) {
+      x(tokens * config.d_model, gpu),
+      normed(tokens * config.d_model, gpu),
+      wide(tokens * std::max(3 * config.d_model, config.decoder_ffn_dim), gpu),
+      last(rows * config.d_model, gpu) {
   attention.reserve(static_cast<std::size_t>(tokens));
+  appends.reserve(static_cast<std::size_t>(tokens));
+  ids.reserve(static_cast<std::size_t>(tokens));
+  positions.reserve(static_cast<std::size_t>(tokens));
 }
 
 AlignmentWeights::AlignmentWeights(std::span<const AlignmentHead> heads, int heads_per_layer,
                                    std::int64_t tokens, std::int64_t frames,
-                                   std::int64_t piece_tokens)
+                                   std::int64_t piece_tokens, Gpu* gpu)
     : heads_(heads),
       tokens_(tokens),
       frames_(frames),
-      layer_(static_cast<std::size_t>(heads_per_layer * piece_tokens * frames)),
-      chosen_(heads.size() * static_cast<std::size_t>(tokens * frames)) {}
+      layer_(heads_per_layer * piece_tokens * frames, gpu),
+      chosen_(static_cast<std::int64_t>(heads.size()) * tokens * frames, gpu) {}
 
 float* AlignmentWeights::layer_buffer(int layer) {
   const bool wanted = std::ranges::any_of(heads_, [&](const auto& head) { return head.first == layer; });
-  return wanted ? layer_.data() : nullptr;
+  return wanted ? layer_.matrix(1, layer_.floats()).data : nullptr;
 }
 
-void AlignmentWeights::collect(int layer, std::int64_t count) {
-  for (std::size_t i = 0; i < heads_.size(); ++i) {
-    if (heads_[i].first != layer) continue;
-    const float* from = layer_.data() + heads_[i].second * count * frames_;
-    float* to = chosen_.data() + (static_cast<std::int64_t>(i) * tokens_ + first_token_) * frames_;
-    std::copy_n(from, count * frames_, to);
+void AlignmentWeights::collect(ExecContext& context, int layer, std::int64_t count) {
+  const auto heads = static_cast<std::int64_t>(heads_.size());
+  for (std::int64_t i = 0; i < heads; ++i) {
+    const auto [of_layer, head] = heads_[static_cast<std::size_t>(i)];
+    if (of_layer != layer) continue;
+    const Matrix all = layer_.matrix((head + 1) * count, frames_);
+    const Matrix chosen = chosen_.matrix(heads * tokens_, frames_);
+    kernels::shift_scale_rows(context, {.x = all.row_range(head * count, count),
+                                        .y = chosen.row_range(i * tokens_ + first_token_, count)});
   }
+}
+
+std::vector<float> AlignmentWeights::take(ExecContext& context) {
+  const Matrix chosen = chosen_.matrix(static_cast<std::int64_t>(heads_.size()) * tokens_, frames_);
+  std::vector<float> weights(static_cast<std::size_t>(chosen.rows * chosen.columns));
+  kernels::to_host(context, chosen, weights);
+  return weights;
 }
 
 Result<Decoder::Block> Decoder::load_block(const std::string& path,
@@ -114,25 +128,28 @@ void Decoder::encode_window(ExecContext& context, ConstMatrix encoder_output, in
 }
 
 // Token and position vectors of all pieces; positions go on from what the slots hold.
-Matrix Decoder::embed(std::span<const Piece> pieces, cache::KvPool& self,
+Matrix Decoder::embed(ExecContext& context, std::span<const Piece> pieces, cache::KvPool& self,
                       DecoderBuffers& buffers) const {
-  const auto d = static_cast<std::size_t>(config_.d_model);
-  std::int64_t count = 0;
-  for (const Piece& piece : pieces) count += static_cast<std::int64_t>(piece.tokens.size());
-  CHECK(count <= buffers.tokens, "more tokens than the buffers were made for");
-  const Matrix x = buffers.x.matrix(count, config_.d_model);
-  std::int64_t row = 0;
+  const std::int64_t d = config_.d_model;
+  buffers.ids.clear();
+  buffers.positions.clear();
   for (const Piece& piece : pieces) {
-    std::int64_t position = self.length(piece.slot);
+    auto position = static_cast<std::int32_t>(self.length(piece.slot));
     CHECK(position + static_cast<std::int64_t>(piece.tokens.size()) <= config_.max_target_positions,
           "more tokens than the decoder has positions");
     for (const TokenId token : piece.tokens) {
-      float* out = x.row(row++);
-      embed_tokens_.lookup(token, {out, d});
-      const float* offset = positions_.data() + static_cast<std::size_t>(position++) * d;
-      for (std::size_t i = 0; i < d; ++i) out[i] += offset[i];
+      buffers.ids.push_back(token);
+      buffers.positions.push_back(position++);
     }
   }
+  const auto count = static_cast<std::int64_t>(buffers.ids.size());
+  CHECK(count <= buffers.tokens, "more tokens than the buffers were made for");
+  const Matrix x = buffers.x.matrix(count, d);
+  kernels::embed_rows(context, {.table = &embed_tokens_.table(),
+                                .tokens = buffers.ids,
+                                .positions = buffers.positions,
+                                .position_table = {positions_.data(), config_.max_target_positions, d, d},
+                                .y = x});
   return x;
 }
 
@@ -146,12 +163,14 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece
   block.self_attn_layer_norm.forward(context, x, input);
   block.qkv_proj.forward(context, input, qkv);
   buffers.attention.clear();
+  buffers.appends.clear();
   std::int64_t row = 0;
   for (const Piece& piece : pieces) {
     const auto count = static_cast<std::int64_t>(piece.tokens.size());
     kernels::KvCache& cache = self.at(piece.slot, layer);
     float* q = qkv.row(row);
-    kernels::kv_append(context, cache, q + d, qkv.stride, q + 2 * d, qkv.stride, count);
+    buffers.appends.push_back(
+        {.kv = &cache, .k = q + d, .ldk = qkv.stride, .v = q + 2 * d, .ldv = qkv.stride, .count = count});
     buffers.attention.push_back({.q = q,
                                  .ldq = qkv.stride,
                                  .queries = count,
@@ -163,6 +182,7 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece
                                  .weights = nullptr});
     row += count;
   }
+  kernels::kv_append(context, buffers.appends);
   attend(context, block.self_attn, x.rows, buffers.attention);
   block.out_proj.forward(context, normed, x, x);
 }
@@ -198,7 +218,7 @@ void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Piec
     row += count;
   }
   attend(context, block.encoder_attn, x.rows, buffers.attention);
-  if (alignment) alignment->collect(layer, x.rows);
+  if (alignment) alignment->collect(context, layer, x.rows);
   block.cross_out_proj.forward(context, normed, x, x);
 }
 
@@ -215,7 +235,7 @@ Matrix Decoder::forward(ExecContext& context, std::span<const Piece> pieces, cac
                         cache::KvPool& cross, DecoderBuffers& buffers,
                         AlignmentWeights* alignment) const {
   CHECK(alignment == nullptr || pieces.size() == 1, "alignment is of one sequence");
-  const Matrix x = embed(pieces, self, buffers);
+  const Matrix x = embed(context, pieces, self, buffers);
   for (int layer = 0; layer < config_.decoder_layers; ++layer) {
     self_attend(context, layer, pieces, self, x, buffers);
     cross_attend(context, layer, pieces, cross, x, buffers, alignment);
@@ -234,7 +254,7 @@ void Decoder::list(layers::LayerList& layers) {
   layers.embeddings.push_back(&embed_tokens_);
   layers.tables.push_back({.name = "model.decoder.embed_positions.weight",
                            .shape = {config_.max_target_positions, config_.d_model},
-                           .values = positions_});
+                           .values = &positions_});
   for (Block& block : blocks_) {
     for (layers::LayerNorm* norm : {&block.self_attn_layer_norm, &block.encoder_attn_layer_norm,
                                     &block.final_layer_norm}) {

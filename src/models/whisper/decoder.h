@@ -25,28 +25,29 @@ struct Piece {
 class AlignmentWeights {
  public:
   AlignmentWeights(std::span<const AlignmentHead> heads, int heads_per_layer, std::int64_t tokens,
-                   std::int64_t frames, std::int64_t piece_tokens);
+                   std::int64_t frames, std::int64_t piece_tokens, Gpu* gpu);
 
   // Where the attention of `layer` writes its weights [heads, piece tokens, frames]; null for a
   // layer without a chosen head.
   float* layer_buffer(int layer);
   // Keeps what the layer wrote for `count` tokens, the next ones of the sequence.
-  void collect(int layer, std::int64_t count);
+  void collect(ExecContext& context, int layer, std::int64_t count);
   void advance(std::int64_t count) { first_token_ += count; }
 
   // [heads, tokens, frames] in the order of the heads.
-  std::vector<float> take() { return std::move(chosen_); }
+  std::vector<float> take(ExecContext& context);
 
  private:
   std::span<const AlignmentHead> heads_;
   std::int64_t tokens_, frames_, first_token_ = 0;
-  std::vector<float> layer_, chosen_;
+  layers::Buffer layer_, chosen_;
 };
 
 // The memory of decoder passes: up to `tokens` tokens a pass, up to `rows` finished sequences.
 class DecoderBuffers {
  public:
-  DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows);
+  // On a GPU unless it is null.
+  DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows, Gpu* gpu);
 
   std::int64_t tokens;    // most tokens of a pass
   layers::Buffer x;       // [tokens, D], the residual stream
@@ -54,6 +55,9 @@ class DecoderBuffers {
   layers::Buffer wide;    // query|key|value, hidden
   layers::Buffer last;    // [rows, D], the vectors that the head reads
   std::vector<kernels::AttentionArgs> attention;
+  std::vector<kernels::AppendArgs> appends;
+  std::vector<TokenId> ids;              // of the running pass
+  std::vector<std::int32_t> positions;
 };
 
 class Decoder {
@@ -93,8 +97,8 @@ class Decoder {
   };
   static Result<Block> load_block(const std::string& path, const layers::Parameters& parameters,
                                   const layers::WeightOptions& options);
-  Matrix embed(std::span<const Piece> pieces, cache::KvPool& self,
-                       DecoderBuffers& buffers) const;
+  Matrix embed(ExecContext& context, std::span<const Piece> pieces, cache::KvPool& self,
+               DecoderBuffers& buffers) const;
   void self_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
                    cache::KvPool& self, Matrix x, DecoderBuffers& buffers) const;
   void cross_attend(ExecContext& context, int layer, std::span<const Piece> pieces,
@@ -112,7 +116,7 @@ class Decoder {
 
   Config config_;
   layers::Embedding embed_tokens_;
-  std::vector<float> positions_;  // [max_target_positions, D]
+  Floats positions_;  // [max_target_positions, D]
   std::vector<Block> blocks_;
   layers::LayerNorm layer_norm_;
   layers::Linear proj_out_;

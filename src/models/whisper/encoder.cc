@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/attention/op.h"
+#include "kernels/rows/op.h"
 #include "layers/watched.h"
 #include "models/whisper/layer_table.h"
 
@@ -13,43 +14,32 @@ using kernels::Activation;
 
 namespace {
 
-// Rows of a feed-forward block that are worked on at a time: their hidden activations stay in the
-// cache between the two products instead of going to memory.
-constexpr std::int64_t kFeedForwardRows = 480;
-
-std::int64_t wide_floats(const Config& config) {
-  const std::int64_t frames = config.max_source_positions, d = config.d_model;
-  return std::max({(2 * frames + 2) * d, frames * 3 * d,
-                   std::min(frames, kFeedForwardRows) * config.encoder_ffn_dim});
+// Rows of a feed-forward block that are worked on at a time: on a processor so few that their hidden
+// activations stay in the cache between the two products instead of going to memory; on a GPU all.
+std::int64_t feed_forward_rows(std::int64_t frames, const Gpu* gpu) {
+  return gpu != nullptr ? frames : std::min<std::int64_t>(frames, 480);
 }
 
-// mel [mels, frames] into rows 1 … frames of the padded time-major matrix, in tiles that stay in the
-// first-level cache.
-void transpose_mel(std::span<const float> mel, Matrix padded) {
-  constexpr std::int64_t kTile = 32;
-  const std::int64_t frames = padded.rows - 2;
-  for (std::int64_t first = 0; first < frames; first += kTile) {
-    const std::int64_t end = std::min(frames, first + kTile);
-    for (std::int64_t bin = 0; bin < padded.columns; ++bin) {
-      const float* from = mel.data() + bin * frames;
-      for (std::int64_t t = first; t < end; ++t) padded.row(t + 1)[bin] = from[t];
-    }
-  }
+std::int64_t wide_floats(const Config& config, const Gpu* gpu) {
+  const std::int64_t frames = config.max_source_positions, d = config.d_model;
+  return std::max({(2 * frames + 2) * d, frames * 3 * d,
+                   feed_forward_rows(frames, gpu) * config.encoder_ffn_dim});
 }
 
 }  // namespace
 
-EncoderBuffers::EncoderBuffers(const Config& config)
-    : wide(wide_floats(config)),
+EncoderBuffers::EncoderBuffers(const Config& config, Gpu* gpu)
+    : wide(wide_floats(config, gpu), gpu),
       keys_values({.slots = 1,
                    .layers = 1,
                    .heads = config.encoder_attention_heads,
                    .head_dim = config.encoder_head_dim(),
                    .capacity = config.max_source_positions,
-                   .storage = DType::f32}),
-      mel_memory_((config.window_frames() + 2) * std::int64_t{config.num_mel_bins}),
-      x_memory_(config.max_source_positions * std::int64_t{config.d_model}),
-      normed_memory_(config.max_source_positions * std::int64_t{config.d_model}) {
+                   .storage = DType::f32},
+                  gpu),
+      mel_memory_((config.window_frames() + 2) * std::int64_t{config.num_mel_bins}, gpu),
+      x_memory_(config.max_source_positions * std::int64_t{config.d_model}, gpu),
+      normed_memory_(config.max_source_positions * std::int64_t{config.d_model}, gpu) {
   mel = mel_memory_.matrix(config.window_frames() + 2, config.num_mel_bins);
   x = x_memory_.matrix(config.max_source_positions, config.d_model);
   normed = normed_memory_.matrix(config.max_source_positions, config.d_model);
@@ -125,8 +115,9 @@ void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& b
 
 void Encoder::feed_forward(ExecContext& context, const Block& block,
                            EncoderBuffers& buffers) const {
-  for (std::int64_t first = 0; first < buffers.x.rows; first += kFeedForwardRows) {
-    const std::int64_t count = std::min(kFeedForwardRows, buffers.x.rows - first);
+  const std::int64_t rows = feed_forward_rows(buffers.x.rows, context.gpu);
+  for (std::int64_t first = 0; first < buffers.x.rows; first += rows) {
+    const std::int64_t count = std::min(rows, buffers.x.rows - first);
     const Matrix x = buffers.x.row_range(first, count);
     quant::Activation normed = buffers.normed.row_range(first, count);
     quant::Activation hidden = buffers.wide.matrix(count, config_.encoder_ffn_dim);
@@ -144,7 +135,7 @@ Matrix Encoder::forward(ExecContext& context, std::span<const float> mel, std::i
   const auto tell_rows = [&](std::int64_t rows) {
     if (context.observer != nullptr) context.observer->audio_rows(rows);
   };
-  transpose_mel(mel, buffers.mel);
+  kernels::transpose_in(context, mel, buffers.mel.row_range(1, frames));
   tell_rows(audio_frames);
   const Matrix hidden = buffers.wide.matrix(frames + 2, d);
   conv1_.forward(context, buffers.mel, {}, hidden.row_range(1, frames));
@@ -164,7 +155,7 @@ void Encoder::list(layers::LayerList& layers) {
   layers.convolutions.push_back(&conv2_);
   layers.tables.push_back({.name = "model.encoder.embed_positions.weight",
                            .shape = {config_.max_source_positions, config_.d_model},
-                           .values = positions_});
+                           .values = &positions_});
   for (Block& block : blocks_) {
     layers.norms.push_back(&block.self_attn_layer_norm);
     layers.norms.push_back(&block.final_layer_norm);

@@ -14,7 +14,8 @@ namespace oasr::models::whisper {
 // The memory of one encoder pass, reused from window to window.
 class EncoderBuffers {
  public:
-  explicit EncoderBuffers(const Config& config);
+  // On a GPU unless it is null.
+  EncoderBuffers(const Config& config, Gpu* gpu);
 
   Matrix mel;      // [1 + 2T + 1, mels], time-major, padded
   Matrix x;        // [T, D], the residual stream
@@ -62,7 +63,7 @@ class Encoder {
 
   Config config_;
   layers::Conv1d conv1_, conv2_;
-  std::vector<float> positions_;  // [T, D]
+  Floats positions_;  // [T, D]
   std::vector<Block> blocks_;
   layers::LayerNorm layer_norm_;
 };

@@ -109,18 +109,21 @@ inline NativeTensors calibrated_tensors(const RandomCheckpoint& random) {
   return native;
 }
 
-inline std::shared_ptr<const Network> calibrated_network(const Config& config,
+inline std::shared_ptr<const Network> calibrated_network(const RandomCheckpoint& random,
                                                          kernels::ScaledMMBackend backend) {
-  const RandomCheckpoint random(config);
   const NativeTensors native = calibrated_tensors(random);
   Checkpoint checkpoint;
   checkpoint.container = "native";
   for (const auto& [name, tensor] : native.tensors.slots) checkpoint.tensors.tensors[name] = tensor;
-  return Network::load(config, checkpoint,
+  return Network::load(random.config, checkpoint,
                        {.quantization = &native.spec,
                         .stored_quantized = true,
                         .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend)}})
       .value();
+}
+
+inline std::shared_ptr<const Network> calibrated_network(const Config& config, kernels::ScaledMMBackend backend) {
+  return calibrated_network(RandomCheckpoint(config), backend);
 }
 
 }  // namespace oasr::models::whisper

@@ -77,9 +77,10 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   info_.kv_storage = cross_storage_;
   for (const auto& [code, id] : tokens_.languages) info_.languages.push_back(code);
   if (!multilingual_) info_.languages.push_back("en");
-  info_.lanes["linear"] = kernels::linear_lane(context.isa).name;
-  info_.lanes["attention"] = kernels::attention_lane(context.isa).name;
-  info_.lanes["layer_norm"] = kernels::layer_norm_lane(context.isa).name;
+  const bool gpu = context.gpu != nullptr;
+  info_.lanes["linear"] = gpu ? "cuda" : kernels::linear_lane(context.isa).name;
+  info_.lanes["attention"] = gpu ? "cuda" : kernels::attention_lane(context.isa).name;
+  info_.lanes["layer_norm"] = gpu ? "cuda" : kernels::layer_norm_lane(context.isa).name;
   info_.notes = checkpoint.notes;
   if (network_->config.tie_word_embeddings) {
     info_.notes.push_back(network_->repeats_tied_head

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/rows/op.h"
+
 namespace oasr::models::whisper {
 namespace {
 
 // Tokens of one decoder pass. Longer prompts run in several passes, with the same bits: a row does
 // not depend on what is computed beside it.
 constexpr std::int64_t kPassTokens = 64;
+
+constexpr std::string_view kEncoder = "the encoder";
 
 cache::KvPool::Geometry self_geometry(const Config& config, int rows) {
   return {.slots = rows + 1,
@@ -63,11 +67,11 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       faults_(context.observer),
       context_(context),
       alignment_heads_(std::move(options.alignment_heads)),
-      encoder_buffers_(network_->config),
+      encoder_buffers_(network_->config, context.gpu),
       decoder_buffers_(network_->config, std::max<std::int64_t>(kPassTokens, options.rows),
-                       2 * options.rows),  // every row may have a probe
-      self_(self_geometry(network_->config, options.rows)),
-      cross_(cross_geometry(network_->config, options.windows, options.cross_storage)),
+                       2 * options.rows, context.gpu),  // every row may have a probe
+      self_(self_geometry(network_->config, options.rows), context.gpu),
+      cross_(cross_geometry(network_->config, options.windows, options.cross_storage), context.gpu),
       rows_(options.rows),
       window_open_(static_cast<std::size_t>(options.windows)) {
   pieces_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens));
@@ -78,6 +82,11 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
   network_->layers.reserve(context_);
   context_.observer = &faults_;
   bad_rows_.reserve(static_cast<std::size_t>(2 * options.rows));
+  read_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens + options.rows));
+  if (context.gpu != nullptr) {
+    const auto rows = std::max<std::int64_t>(decoder_buffers_.tokens, 2 * options.rows);
+    logits_ = layers::Buffer(rows * network_->config.vocab_size, context.gpu);
+  }
 }
 
 WindowId State::encode(std::span<const float> mel, std::int64_t audio_frames) {
@@ -87,8 +96,11 @@ WindowId State::encode(std::span<const float> mel, std::int64_t audio_frames) {
   const Matrix output = network_->encoder.forward(context_, mel, audio_frames, encoder_buffers_);
   network_->decoder.encode_window(context_, output, window, cross_, encoder_buffers_.wide);
   faults_.audio_rows(-1);
-  if (!all_finite({output.data, static_cast<std::size_t>(output.rows * output.columns)})) {
-    faults_.not_finite("the encoder", 0);
+  if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
+  if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);
+  if (context_.gpu != nullptr) {
+    context_.gpu->wait();
+    context_.gpu->tell(faults_);
   }
   faults_.settle({}, {});
   *free = true;
@@ -123,20 +135,26 @@ void State::reorder(std::span<const decode::RowId> rows, std::span<const decode:
   self_.copy(context_, rows_.reorder(rows, parents));
 }
 
-Matrix State::logits_matrix(std::span<float> logits, std::size_t rows) const {
+void State::head(Matrix x, std::span<float> logits) {
   const std::int64_t vocabulary = vocabulary_size();
-  CHECK(static_cast<std::int64_t>(logits.size()) == static_cast<std::int64_t>(rows) * vocabulary,
-        "logits are [rows, vocabulary]");
-  return {logits.data(), static_cast<std::int64_t>(rows), vocabulary, vocabulary};
+  CHECK(static_cast<std::int64_t>(logits.size()) == x.rows * vocabulary, "logits are [rows, vocabulary]");
+  if (context_.gpu == nullptr) {
+    network_->decoder.logits(context_, x, {logits.data(), x.rows, vocabulary, vocabulary});
+    return;
+  }
+  const Matrix out = logits_.matrix(x.rows, vocabulary);
+  network_->decoder.logits(context_, x, out);
+  kernels::to_host(context_, out, logits);
+  context_.gpu->tell(faults_);
 }
 
 void State::score(std::span<const Input> inputs, std::span<float> logits) {
+  if (inputs.empty()) return;
   const auto probes = std::ranges::count_if(inputs, [](const Input& i) { return i.probe >= 0; });
-  const Matrix out = logits_matrix(logits, inputs.size() + static_cast<std::size_t>(probes));
   const std::int64_t d = network_->config.d_model;
-  const Matrix last = decoder_buffers_.last.matrix(out.rows, d);
+  const Matrix last = decoder_buffers_.last.matrix(static_cast<std::int64_t>(inputs.size()) + probes, d);
   std::size_t next = 0, taken = 0;  // the first `taken` tokens of input `next` are done
-  std::int64_t read = 0;            // rows of `last` that are filled
+  std::int64_t filled = 0;          // rows of `last`
   while (next < inputs.size()) {
     const std::size_t first = next, taken_before = taken;
     auto room = static_cast<std::size_t>(decoder_buffers_.tokens);
@@ -154,32 +172,33 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
     }
     const Matrix x =
         network_->decoder.forward(context_, pieces_, self_, cross_, decoder_buffers_);
-    std::int64_t row = 0;
+    read_.clear();
+    std::int32_t row = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const auto begin = static_cast<std::int64_t>(i == 0 ? taken_before : 0);
-      const auto count = static_cast<std::int64_t>(pieces_[i].tokens.size());
-      const std::int64_t probe = inputs[first + i].probe - begin;
-      if (probe >= 0 && probe < count) std::copy_n(x.row(row + probe), d, last.row(read++));
+      const auto begin = static_cast<std::int32_t>(i == 0 ? taken_before : 0);
+      const auto count = static_cast<std::int32_t>(pieces_[i].tokens.size());
+      const std::int32_t probe = inputs[first + i].probe - begin;
+      if (probe >= 0 && probe < count) read_.push_back(row + probe);
       row += count;
-      if (first + i < next) std::copy_n(x.row(row - 1), d, last.row(read++));
+      if (first + i < next) read_.push_back(row - 1);
     }
+    const auto count = static_cast<std::int64_t>(read_.size());
+    kernels::gather_rows(context_, x, read_, last.row_range(filled, count));
+    filled += count;
   }
-  if (inputs.empty()) return;
-  network_->decoder.logits(context_, last, out);
-  check_logits(inputs, out);
+  head(last, logits);
+  check_logits(inputs, logits);
 }
 
 // A row of logits that is not finite is a fault of its sequence: of an input's row or its probe's, in
 // the order of score().
-void State::check_logits(std::span<const Input> inputs, ConstMatrix logits) {
+void State::check_logits(std::span<const Input> inputs, std::span<const float> logits) {
   bad_rows_.clear();
-  std::int64_t row = 0;
+  const auto vocabulary = static_cast<std::size_t>(vocabulary_size());
   for (const Input& input : inputs) {
-    bool good = true;
-    for (int i = input.probe >= 0 ? 2 : 1; i > 0; --i, ++row) {
-      good = good && all_finite({logits.row(row), static_cast<std::size_t>(logits.columns)});
-    }
-    if (!good) bad_rows_.push_back(input.row);
+    const std::size_t rows = input.probe >= 0 ? 2 : 1;
+    if (!all_finite(logits.first(rows * vocabulary))) bad_rows_.push_back(input.row);
+    logits = logits.subspan(rows * vocabulary);
   }
   faults_.settle(bad_rows_, "the output head");
 }
@@ -195,23 +214,27 @@ std::vector<float> State::alignment(WindowId window, std::span<const TokenId> to
   AlignmentWeights weights(alignment_heads_, network_->config.decoder_attention_heads,
                            static_cast<std::int64_t>(tokens.size()),
                            network_->config.max_source_positions,
-                           static_cast<std::int64_t>(std::min(pass, tokens.size())));
-  const Matrix out = logits.empty() ? Matrix{} : logits_matrix(logits, tokens.size());
+                           static_cast<std::int64_t>(std::min(pass, tokens.size())), context_.gpu);
+  const auto vocabulary = static_cast<std::size_t>(vocabulary_size());
   for (std::size_t first = 0; first < tokens.size(); first += pass) {
     const Piece piece{slot, window, tokens.subspan(first, std::min(pass, tokens.size() - first))};
     const Matrix x = network_->decoder.forward(context_, {&piece, 1}, self_, cross_,
                                                        decoder_buffers_, &weights);
-    if (out.data == nullptr) continue;
-    network_->decoder.logits(context_, x, out.row_range(static_cast<std::int64_t>(first), x.rows));
+    if (logits.empty()) continue;
+    head(x, logits.subspan(first * vocabulary, static_cast<std::size_t>(x.rows) * vocabulary));
   }
   if (!all_finite(logits)) faults_.not_finite("the output head", 0);
+  auto chosen = weights.take(context_);
+  if (context_.gpu != nullptr) context_.gpu->tell(faults_);
   faults_.settle({}, {});
-  return weights.take();
+  return chosen;
 }
 
-std::span<const float> State::encoder_output() const {
+std::vector<float> State::encoder_output() {
   const Matrix& output = encoder_buffers_.normed;
-  return {output.data, static_cast<std::size_t>(output.rows * output.columns)};
+  std::vector<float> values(static_cast<std::size_t>(output.rows * output.columns));
+  kernels::to_host(context_, output, values);
+  return values;
 }
 
 }  // namespace oasr::models::whisper

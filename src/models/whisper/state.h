@@ -45,7 +45,7 @@ class State final : public AedState {
   std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
                                std::span<float> logits) override;
   std::optional<Fault> take_fault() override { return faults_.take(); }
-  std::span<const float> encoder_output() const override;
+  std::vector<float> encoder_output() override;
 
   int vocabulary_size() const override { return network_->config.vocab_size; }
   int context_size() const override { return network_->config.max_target_positions; }
@@ -56,8 +56,9 @@ class State final : public AedState {
                std::span<const decode::RowId> parents) override;
 
  private:
-  Matrix logits_matrix(std::span<float> logits, std::size_t rows) const;
-  void check_logits(std::span<const Input> inputs, ConstMatrix logits);
+  // The head on rows x of the decoder; logits [x.rows, V] on the host.
+  void head(Matrix x, std::span<float> logits);
+  void check_logits(std::span<const Input> inputs, std::span<const float> logits);
 
   std::shared_ptr<const Network> network_;
   FaultLog faults_;
@@ -70,6 +71,8 @@ class State final : public AedState {
   cache::RowTable rows_;
   std::vector<bool> window_open_;
   std::vector<Piece> pieces_;    // of the running pass
+  std::vector<std::int32_t> read_;  // rows of the pass that the head reads
+  layers::Buffer logits_;        // where a GPU computes them
   std::vector<decode::RowId> bad_rows_;
 };
 

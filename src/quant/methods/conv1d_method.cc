@@ -19,10 +19,15 @@ Int8Storage for_all_taps(Int8Storage storage) {
 
 }  // namespace
 
+void FloatConv1d::place(Gpu& gpu) {
+  weight_.place(gpu);
+  bias_.place(gpu);
+}
+
 MethodInfo FloatConv1d::info(Isa isa) const {
   return {.scheme = {},
           .storage = std::string(dtype_name(weight_.storage())),
-          .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .kernel = linear_kernel_name(weight_, isa),
           .operands = "float32",
           .reference = false,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
@@ -52,7 +57,7 @@ kernels::NotFinite FloatConv1d::forward(ExecContext& context, Matrix padded, Con
 std::vector<TensorSource> FloatConv1d::state(const std::string& path) const {
   std::vector<TensorSource> tensors = {
       convolution_source(path + ".weight", weight_, {weight_.n(), weight_.k() / kTaps, kTaps})};
-  add_bias(path, bias_, tensors);
+  add_bias(path, bias_.values(), tensors);
   return tensors;
 }
 
@@ -66,6 +71,8 @@ Int8Conv1d::Int8Conv1d(std::int64_t c_out, std::int64_t c_in, const Int8Storage&
   CHECK(storage.input_scale.has_value(), "a convolution's input scale is static");
 }
 
+void Int8Conv1d::place(Gpu& gpu) { product_.place(gpu); }
+
 MethodInfo Int8Conv1d::info(Isa isa) const {
   MethodInfo info = product_.info(isa);
   info.taps = kTaps;
@@ -77,8 +84,9 @@ kernels::NotFinite Int8Conv1d::forward(ExecContext& context, Matrix padded, Cons
   CHECK(padded.columns == channels_ && padded.stride == channels_,
         "the input is contiguous rows of C_in");
   const std::int64_t frames = padded.rows - 2;
-  std::fill_n(padded.row(0), channels_, 0.0f);
-  std::fill_n(padded.row(frames + 1), channels_, 0.0f);
+  const auto row_bytes = static_cast<std::size_t>(channels_) * sizeof(float);
+  clear(context.gpu, padded.row(0), row_bytes);
+  clear(context.gpu, padded.row(frames + 1), row_bytes);
   const ConstMatrix rows{padded.data, kernels::conv1d_frames(frames, stride_), kTaps * channels_,
                          stride_ * channels_};
   return product_.forward(context, rows, residual, y);

@@ -12,6 +12,7 @@ namespace oasr::quant {
 class Conv1dMethod {
  public:
   virtual ~Conv1dMethod() = default;
+  virtual void place(Gpu& gpu) = 0;  // as LinearMethod::place
   virtual MethodInfo info(Isa isa) const = 0;
   virtual void reserve(ExecContext& context) const = 0;
   // padded [1 + T + 1, C_in] contiguous, input in rows 1 … T; the first and the last row are set to
@@ -29,6 +30,7 @@ class FloatConv1d final : public Conv1dMethod {
   FloatConv1d(kernels::PackedWeight weight, std::vector<float> bias, std::int64_t stride,
               kernels::Activation activation)
       : weight_(std::move(weight)), bias_(std::move(bias)), stride_(stride), activation_(activation) {}
+  void place(Gpu& gpu) override;
   MethodInfo info(Isa isa) const override;
   void reserve(ExecContext&) const override {}
   kernels::NotFinite forward(ExecContext& context, Matrix padded, ConstMatrix residual,
@@ -37,7 +39,7 @@ class FloatConv1d final : public Conv1dMethod {
 
  private:
   kernels::PackedWeight weight_;
-  std::vector<float> bias_;
+  Floats bias_;
   std::int64_t stride_;
   kernels::Activation activation_;
 };
@@ -51,6 +53,7 @@ class Int8Conv1d final : public Conv1dMethod {
   Int8Conv1d(std::int64_t c_out, std::int64_t c_in, const Int8Storage& storage,
              std::vector<float> bias, std::int64_t stride, kernels::Activation activation,
              const kernels::ScaledMMImplementation& implementation);
+  void place(Gpu& gpu) override;
   MethodInfo info(Isa isa) const override;
   void reserve(ExecContext& context) const override { product_.reserve(context); }
   kernels::NotFinite forward(ExecContext& context, Matrix padded, ConstMatrix residual,

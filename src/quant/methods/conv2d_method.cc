@@ -3,17 +3,13 @@
 namespace oasr::quant {
 namespace {
 
-const float* or_null(const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); }
-
 // The smoother of a channel at every tap, times 1 / input_scale: [taps · C_in].
 StaticInput static_input(const Conv2dShape& shape, const Int8Storage& storage) {
   CHECK(storage.input_scale.has_value(), "a convolution's input scale is static");
   const auto one = kernels::static_multiplier(storage.smooth_inv, *storage.input_scale, shape.c_in);
-  StaticInput input{.multiplier = {}, .scale = *storage.input_scale};
-  for (std::int64_t tap = 0; tap < shape.taps(); ++tap) {
-    input.multiplier.insert(input.multiplier.end(), one.begin(), one.end());
-  }
-  return input;
+  std::vector<float> all;
+  for (std::int64_t tap = 0; tap < shape.taps(); ++tap) all.insert(all.end(), one.begin(), one.end());
+  return {.multiplier = std::move(all), .scale = std::vector<float>{*storage.input_scale}};
 }
 
 }  // namespace
@@ -31,10 +27,15 @@ FloatConv2d::FloatConv2d(const Conv2dShape& shape, kernels::PackedWeight weight,
   CHECK(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == shape.c_out, "a bias of the shape");
 }
 
+void FloatConv2d::place(Gpu& gpu) {
+  weight_.place(gpu);
+  bias_.place(gpu);
+}
+
 MethodInfo FloatConv2d::info(Isa isa) const {
   return {.scheme = {},
           .storage = std::string(dtype_name(weight_.storage())),
-          .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .kernel = linear_kernel_name(weight_, isa),
           .operands = "float32",
           .reference = false,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
@@ -46,7 +47,7 @@ kernels::NotFinite FloatConv2d::run(ExecContext& context, const kernels::ConvGeo
   kernels::conv2d(context, {.x = x,
                             .geometry = geometry,
                             .weight = &weight_,
-                            .bias = or_null(bias_),
+                            .bias = bias_.data(),
                             .activation = shape().activation,
                             .y = y.data,
                             .ldy = y.stride});
@@ -57,7 +58,7 @@ std::vector<TensorSource> FloatConv2d::state(const std::string& path) const {
   const Conv2dShape& of = shape();
   std::vector<TensorSource> tensors = {convolution_source(
       path + ".weight", weight_, {of.c_out, of.c_in, of.vertical.taps, of.horizontal.taps})};
-  add_bias(path, bias_, tensors);
+  add_bias(path, bias_.values(), tensors);
   return tensors;
 }
 
@@ -73,10 +74,17 @@ Int8Conv2d::Int8Conv2d(const Conv2dShape& shape, const Int8Storage& storage, std
   CHECK(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == shape.c_out, "a bias of the shape");
 }
 
+void Int8Conv2d::place(Gpu& gpu) {
+  weight_.place(gpu);
+  bias_.place(gpu);
+  input_.place(gpu);
+}
+
 MethodInfo Int8Conv2d::info(Isa isa) const {
   return {.scheme = "int8_w8a8_static",
           .storage = "int8",
-          .kernel = kernels::implementation_name(*implementation_, isa),
+          .kernel = weight_.placed() ? "scaled_mm " + std::string(kernels::kScaledMMCudaName)
+                                     : kernels::implementation_name(*implementation_, isa),
           .operands = "int8",
           .reference = implementation_->backend == kernels::ScaledMMBackend::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + (bias_.size() + smooth_inv_.size()) * sizeof(float)),
@@ -89,9 +97,9 @@ kernels::NotFinite Int8Conv2d::run(ExecContext& context, const kernels::ConvGeom
                                {.x = x,
                                 .geometry = geometry,
                                 .multiplier = input_.multiplier.data(),
-                                .x_scale = &input_.scale,
+                                .x_scale = input_.scale.data(),
                                 .weight = &weight_,
-                                .bias = or_null(bias_),
+                                .bias = bias_.data(),
                                 .activation = shape().activation},
                                {.y = y.data, .ldy = y.stride});
 }
@@ -108,8 +116,8 @@ std::vector<TensorSource> Int8Conv2d::state(const std::string& path) const {
   tensors.push_back(float_source(path + ".weight_scale", {of.c_out},
                                  {weight_.scale(), static_cast<std::size_t>(of.c_out)}));
   if (!smooth_inv_.empty()) tensors.push_back(float_source(path + ".smooth_inv", {of.c_in}, smooth_inv_));
-  tensors.push_back(float_source(path + ".input_scale", {1}, {&input_.scale, 1}));
-  add_bias(path, bias_, tensors);
+  tensors.push_back(float_source(path + ".input_scale", {1}, input_.scale.values()));
+  add_bias(path, bias_.values(), tensors);
   return tensors;
 }
 

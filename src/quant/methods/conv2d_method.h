@@ -40,6 +40,7 @@ class Conv2dMethod {
  public:
   explicit Conv2dMethod(const Conv2dShape& shape) : shape_(shape) {}
   virtual ~Conv2dMethod() = default;
+  virtual void place(Gpu& gpu) = 0;  // as LinearMethod::place
   const Conv2dShape& shape() const { return shape_; }
   virtual MethodInfo info(Isa isa) const = 0;
   virtual void reserve(ExecContext& context) const = 0;
@@ -59,6 +60,7 @@ class FloatConv2d final : public Conv2dMethod {
  public:
   // weight of kernels::pack_conv2d; bias [C_out] or empty.
   FloatConv2d(const Conv2dShape& shape, kernels::PackedWeight weight, std::vector<float> bias);
+  void place(Gpu& gpu) override;
   MethodInfo info(Isa isa) const override;
   void reserve(ExecContext& context) const override { kernels::conv2d_reserve(context, weight_.k()); }
   std::vector<TensorSource> state(const std::string& path) const override;
@@ -67,7 +69,7 @@ class FloatConv2d final : public Conv2dMethod {
   kernels::NotFinite run(ExecContext& context, const kernels::ConvGeometry& geometry, const float* x,
                          Matrix y) const override;
   kernels::PackedWeight weight_;
-  std::vector<float> bias_;
+  Floats bias_;
 };
 
 // int8 at a static input scale. State: weight [C_out, height, width, C_in].
@@ -77,6 +79,7 @@ class Int8Conv2d final : public Conv2dMethod {
   // input_scale is there; bias [C_out] or empty.
   Int8Conv2d(const Conv2dShape& shape, const Int8Storage& storage, std::vector<float> bias,
              const kernels::ScaledMMImplementation& implementation);
+  void place(Gpu& gpu) override;
   MethodInfo info(Isa isa) const override;
   void reserve(ExecContext& context) const override { implementation_->reserve(context, weight_.k()); }
   std::vector<TensorSource> state(const std::string& path) const override;
@@ -85,7 +88,8 @@ class Int8Conv2d final : public Conv2dMethod {
   kernels::NotFinite run(ExecContext& context, const kernels::ConvGeometry& geometry, const float* x,
                          Matrix y) const override;
   kernels::PackedInt8Weight weight_;
-  std::vector<float> bias_, smooth_inv_;
+  Floats bias_;
+  std::vector<float> smooth_inv_;
   StaticInput input_;
   const kernels::ScaledMMImplementation* implementation_;
 };

@@ -57,17 +57,26 @@ TensorSource convolution_source(const std::string& name, const kernels::PackedWe
   return source;
 }
 
-FloatLinear::FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight,
+FloatLinear::FloatLinear(std::shared_ptr<kernels::PackedWeight> weight,
                          std::vector<float> bias, kernels::Activation activation)
     : weight_(std::move(weight)), bias_(std::move(bias)), activation_(activation) {
   CHECK(bias_.empty() || static_cast<std::int64_t>(bias_.size()) == weight_->n(),
         "a bias of another size than the output");
 }
 
+std::string linear_kernel_name(const kernels::PackedWeight& weight, Isa isa) {
+  return "linear " + std::string(weight.placed() ? kernels::kLinearCudaName : kernels::linear_lane(isa).name);
+}
+
+void FloatLinear::place(Gpu& gpu) {
+  if (!weight_->placed()) weight_->place(gpu);  // a tied head shares it with the embedding
+  bias_.place(gpu);
+}
+
 MethodInfo FloatLinear::info(Isa isa) const {
   return {.scheme = {},
           .storage = std::string(dtype_name(weight_->storage())),
-          .kernel = "linear " + std::string(kernels::linear_lane(isa).name),
+          .kernel = linear_kernel_name(*weight_, isa),
           .operands = "float32",
           .reference = false,
           .bytes = static_cast<std::int64_t>(weight_->bytes() + bias_.size() * sizeof(float))};
@@ -82,7 +91,7 @@ kernels::NotFinite FloatLinear::forward(ExecContext& context, const Activation& 
                             .ldx = values.stride,
                             .m = values.rows,
                             .weight = weight_.get(),
-                            .bias = bias_.empty() ? nullptr : bias_.data(),
+                            .bias = bias_.data(),
                             .activation = activation_,
                             .residual = residual.rows.data,
                             .ldr = residual.rows.stride,
@@ -94,7 +103,7 @@ kernels::NotFinite FloatLinear::forward(ExecContext& context, const Activation& 
 
 std::vector<TensorSource> FloatLinear::state(const std::string& path) const {
   std::vector<TensorSource> tensors = {weight_source(path + ".weight", *weight_)};
-  add_bias(path, bias_, tensors);
+  add_bias(path, bias_.values(), tensors);
   return tensors;
 }
 

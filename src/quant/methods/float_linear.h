@@ -10,9 +10,10 @@ namespace oasr::quant {
 class FloatLinear final : public LinearMethod {
  public:
   // bias: N values or none. The weight may be shared (a tied head).
-  FloatLinear(std::shared_ptr<const kernels::PackedWeight> weight, std::vector<float> bias,
+  FloatLinear(std::shared_ptr<kernels::PackedWeight> weight, std::vector<float> bias,
               kernels::Activation activation);
 
+  void place(Gpu& gpu) override;
   MethodInfo info(Isa isa) const override;
   std::int64_t in_features() const override { return weight_->k(); }
   std::int64_t out_features() const override { return weight_->n(); }
@@ -22,10 +23,13 @@ class FloatLinear final : public LinearMethod {
   std::vector<TensorSource> state(const std::string& path) const override;
 
  private:
-  std::shared_ptr<const kernels::PackedWeight> weight_;
-  std::vector<float> bias_;
+  std::shared_ptr<kernels::PackedWeight> weight_;
+  Floats bias_;
   kernels::Activation activation_;
 };
+
+// "linear avx2": what multiplies with the weight where it is.
+std::string linear_kernel_name(const kernels::PackedWeight& weight, Isa isa);
 
 // The weight [N, K] as a tensor of a state dict, in its own dtype; it must outlive the source.
 TensorSource weight_source(const std::string& name, const kernels::PackedWeight& weight);

@@ -27,7 +27,7 @@ std::vector<TensorSource> Int8Linear::state(const std::string& path) const {
   tensors.push_back(float_source(path + ".weight_scale", {weight().n()},
                                  {weight().scale(), static_cast<std::size_t>(weight().n())}));
   if (!smooth_inv().empty()) tensors.push_back(float_source(path + ".smooth_inv", {weight().k()}, smooth_inv()));
-  if (static_input() != nullptr) tensors.push_back(float_source(path + ".input_scale", {1}, {&static_input()->scale, 1}));
+  if (static_input() != nullptr) tensors.push_back(float_source(path + ".input_scale", {1}, static_input()->scale.values()));
   add_bias(path, bias(), tensors);
   return tensors;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "quant/methods/tensor_sources.h"
+#include "device/memory.h"
 #include "device/thread_pool.h"
 #include "kernels/linear/op.h"
 #include "quant/activation.h"
@@ -18,8 +19,13 @@ namespace oasr::quant {
 
 // A calibrated input scale, and what a step that quantizes at it multiplies by.
 struct StaticInput {
-  std::vector<float> multiplier;  // [K], kernels::static_multiplier()
-  float scale = 0;
+  Floats multiplier;  // [K], kernels::static_multiplier()
+  Floats scale;       // [1]
+
+  void place(Gpu& gpu) {
+    multiplier.place(gpu);
+    scale.place(gpu);
+  }
 };
 
 // The int8 input that a layer can take from a producer.
@@ -51,10 +57,12 @@ struct Residual {
   float alpha = 1.0f;
 };
 
-// Immutable, shared by sessions. No allocation in forward after reserve().
+// Immutable once it is where it runs; shared by sessions. No allocation in forward after reserve().
 class LinearMethod {
  public:
   virtual ~LinearMethod() = default;
+  // Moves the numbers to a GPU, where the layer then runs. For methods whose row of the table says so.
+  virtual void place(Gpu& gpu) = 0;
   virtual MethodInfo info(Isa isa) const = 0;
   virtual std::int64_t in_features() const = 0;
   virtual std::int64_t out_features() const = 0;

@@ -40,9 +40,9 @@ struct ConvSource {
   kernels::Activation activation = kernels::Activation::none;
 };
 
-using LinearMethodPtr = std::unique_ptr<const LinearMethod>;
-using Conv1dMethodPtr = std::unique_ptr<const Conv1dMethod>;
-using Conv2dMethodPtr = std::unique_ptr<const Conv2dMethod>;
+using LinearMethodPtr = std::unique_ptr<LinearMethod>;
+using Conv1dMethodPtr = std::unique_ptr<Conv1dMethod>;
+using Conv2dMethodPtr = std::unique_ptr<Conv2dMethod>;
 
 // A row of the table.
 struct QuantMethod {
@@ -64,6 +64,7 @@ struct QuantMethod {
   Result<QuantizedTensors> (*quantize)(const WeightSource& weight, const Calibration& calibration,
                                        const MethodOptions& options);
   std::span<const StorageSlot> slots;  // smooth_inv only for layers that have it
+  bool gpu;  // whether its products have kernels for GPUs
 };
 std::span<const QuantMethod> quant_methods();
 

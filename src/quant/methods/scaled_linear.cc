@@ -6,10 +6,6 @@
 namespace oasr::quant {
 namespace {
 
-const float* or_null(const std::vector<float>& values) {
-  return values.empty() ? nullptr : values.data();
-}
-
 // A product by the forms of its input and output.
 template <class Weight>
 kernels::NotFinite run(const kernels::ScaledMMFunctions<Weight>& with, ExecContext& context,
@@ -60,14 +56,29 @@ ScaledLinear<Weight, Implementation>::ScaledLinear(Weight weight, std::vector<fl
   CHECK(smooth_inv_.empty() || static_cast<std::int64_t>(smooth_inv_.size()) == weight_.k(),
         "a smoother of another size than the input");
   if (!input_scale) return;
-  static_input_ = StaticInput{.multiplier = kernels::static_multiplier(smooth_inv_, *input_scale, weight_.k()),
-                              .scale = *input_scale};
+  static_input_ = StaticInput{.multiplier = kernels::static_multiplier(smooth_inv_.values(), *input_scale, weight_.k()),
+                              .scale = std::vector<float>{*input_scale}};
+}
+
+template <class Weight, class Implementation>
+void ScaledLinear<Weight, Implementation>::place(Gpu& gpu) {
+  if constexpr (requires { weight_.place(gpu); }) {
+    weight_.place(gpu);
+  } else {
+    CHECK(false, "a method without kernels for a GPU");
+  }
+  bias_.place(gpu);
+  smooth_inv_.place(gpu);
+  if (static_input_) static_input_->place(gpu);
 }
 
 template <class Weight, class Implementation>
 MethodInfo ScaledLinear<Weight, Implementation>::kernel_info(Isa isa) const {
   MethodInfo info;
   info.kernel = kernels::implementation_name(*implementation_, isa);
+  if constexpr (requires { weight_.placed(); }) {
+    if (weight_.placed()) info.kernel = "scaled_mm " + std::string(kernels::kScaledMMCudaName);
+  }
   info.reference = implementation_->backend == kernels::ScaledMMBackend::reference;
   info.bytes = static_cast<std::int64_t>((bias_.size() + smooth_inv_.size()) * sizeof(float));
   return info;
@@ -97,7 +108,7 @@ kernels::NotFinite ScaledLinear<Weight, Implementation>::multiply(ExecContext& c
                                      .a_scale = ActivationAccess::scale(x),
                                      .m = x.rows(),
                                      .weight = &weight_,
-                                     .bias = or_null(bias_),
+                                     .bias = bias_.data(),
                                      .activation = activation_};
     return run(*implementation_, context, args, out);
   }
@@ -107,18 +118,18 @@ kernels::NotFinite ScaledLinear<Weight, Implementation>::multiply(ExecContext& c
                                            .ldx = values.stride,
                                            .m = values.rows,
                                            .multiplier = static_input_->multiplier.data(),
-                                           .input_scale = &static_input_->scale,
+                                           .input_scale = static_input_->scale.data(),
                                            .weight = &weight_,
-                                           .bias = or_null(bias_),
+                                           .bias = bias_.data(),
                                            .activation = activation_};
     return run(*implementation_, context, args, out);
   }
   const kernels::DynamicScaledMMArgsOf<Weight> args{.x = values.data,
                                           .ldx = values.stride,
                                           .m = values.rows,
-                                          .smooth_inv = or_null(smooth_inv_),
+                                          .smooth_inv = smooth_inv_.data(),
                                           .weight = &weight_,
-                                          .bias = or_null(bias_),
+                                          .bias = bias_.data(),
                                           .activation = activation_};
   return run(*implementation_, context, args, out);
 }
@@ -139,7 +150,7 @@ template <class Weight, class Implementation>
 kernels::NotFinite ScaledLinear<Weight, Implementation>::forward_into(ExecContext& context, const Activation& x,
                                             const StaticInput& consumer, Activation& y) const {
   CHECK(y.columns() == weight_.n() && x.rows() == y.rows(), "an output of another shape");
-  const Int8Rows rows = ActivationAccess::static_out(y, &consumer.scale);
+  const Int8Rows rows = ActivationAccess::static_out(y, consumer.scale.data());
   return multiply(context, x,
                   kernels::Int8Output{.multiplier = consumer.multiplier.data(),
                                       .q = rows.q,

@@ -13,6 +13,7 @@ namespace oasr::quant {
 template <class Weight, class Implementation>
 class ScaledLinear : public LinearMethod {
  public:
+  void place(Gpu& gpu) override;
   std::int64_t in_features() const override { return weight_.k(); }
   std::int64_t out_features() const override { return weight_.n(); }
   void reserve(ExecContext& context) const override;
@@ -32,15 +33,15 @@ class ScaledLinear : public LinearMethod {
   MethodInfo kernel_info(Isa isa) const;
 
   const Weight& weight() const { return weight_; }
-  const std::vector<float>& bias() const { return bias_; }
-  const std::vector<float>& smooth_inv() const { return smooth_inv_; }
+  const std::vector<float>& bias() const { return bias_.values(); }
+  const std::vector<float>& smooth_inv() const { return smooth_inv_.values(); }
 
  private:
   template <class Output>
   kernels::NotFinite multiply(ExecContext& context, const Activation& x, const Output& out) const;
 
   Weight weight_;
-  std::vector<float> bias_, smooth_inv_;
+  Floats bias_, smooth_inv_;
   std::optional<StaticInput> static_input_;
   kernels::Activation activation_;
   const Implementation* implementation_;

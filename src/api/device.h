@@ -1,0 +1,22 @@
+// The device that a facade's string names.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "device/gpu.h"
+
+namespace oasr {
+
+// auto, cpu, cuda or cuda:N.
+Status check_device(const std::string& device);
+
+struct Device {
+  std::unique_ptr<Gpu> gpu;  // null: the processor
+  bool optional = false;     // nobody asked for the GPU: the processor will do as well
+};
+// auto takes the first GPU where there is one that can be used. Errors: those of Gpu::open().
+Result<Device> open_device(const std::string& device);
+
+}  // namespace oasr

@@ -1,0 +1,89 @@
+// The Conformer on a GPU gives the bits of the processor: every variant, whole and in chunks.
+#include "base/fs.h"
+#include "kernels/testing.h"
+#include "models/conformer/testing.h"
+#include "testing/arrays.h"
+#include "testing/paths.h"
+
+namespace oasr::models::conformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> variants() {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(testing::test_data("wenet"))) {
+    if (entry.is_directory()) folders.push_back(entry.path());
+  }
+  std::ranges::sort(folders);
+  return folders;
+}
+
+class ConformerOnGpu : public ConformerFixture, public ::testing::WithParamInterface<fs::path> {
+ protected:
+  void SetUp() override {
+    auto opened = Gpu::open(0);
+    if (!opened) GTEST_SKIP() << "no GPU: " << opened.error().what;
+    gpu = std::move(*opened);
+    features = testing::read_array(testing::test_data("wenet") / "features.npz", "features").floats();
+  }
+  void TearDown() override {
+    state.reset();  // before the GPU that they are on
+    network.reset();
+  }
+
+  // Everything that leaves a state: utterances under some masks, whole and in pieces, two in one pass, and the
+  // scores of hypotheses.
+  std::vector<float> all_numbers() {
+    std::vector<float> all;
+    const auto keep = [&](std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
+    std::vector<ChunkMask> masks = {ChunkMask{}};
+    if (config.encoder.causal) masks.insert(masks.end(), {{4, -1}, {4, 2}, {3, 1}, {16, -1}});
+    UtteranceId last = 0;
+    for (const ChunkMask& mask : masks) {
+      for (const std::size_t piece : {0u, 9u}) {
+        std::vector<float> scores;
+        last = run(features, mask, mask.chunk_size == 0, piece, &scores);
+        keep(scores);
+        keep(state->encoder_output(last));
+      }
+    }
+    const UtteranceId both[] = {state->open({}, true), state->open({}, true)};
+    state->accept(both[0], features);
+    state->accept(both[1], std::span(features).first(40 * static_cast<std::size_t>(config.input_dim)));
+    for (const UtteranceId id : both) state->finish(id);
+    state->step(both);
+    for (const UtteranceId id : both) keep(state->scores(id).values);
+    const std::vector<TokenId> tokens = {5, 3, 9}, none;
+    std::vector<float> left(4), right(state->has_right_to_left() ? 4 : 0), empty(1);
+    const decode::SequenceScorer::Item items[] = {{last, tokens, left, right}, {both[1], none, empty, {}}};
+    state->score(items);
+    keep(left), keep(right), keep(empty);
+    const auto decoder = state->open_decoder(both[0], 2, 8);
+    std::vector<float> logits(2 * static_cast<std::size_t>(config.output_dim));
+    const TokenId sos[] = {config.sos};
+    const decode::StepScorer::Input inputs[] = {{0, sos}, {1, tokens}};
+    decoder->score(inputs, logits);
+    keep(logits);
+    EXPECT_FALSE(state->take_fault().has_value());
+    return all;
+  }
+
+  std::unique_ptr<Gpu> gpu;
+  std::vector<float> features;
+};
+
+TEST_P(ConformerOnGpu, GivesTheBitsOfTheProcessor) {
+  load(GetParam());
+  const std::vector<float> expected = all_numbers();
+  load(GetParam(), gpu.get());
+  const std::vector<float> got = all_numbers();
+  ASSERT_EQ(got.size(), expected.size());
+  EXPECT_EQ(kernels::first_difference(got, expected), -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(WeNet, ConformerOnGpu, ::testing::ValuesIn(variants()),
+                         [](const auto& test) { return test.param.filename().string(); });
+
+}  // namespace
+}  // namespace oasr::models::conformer

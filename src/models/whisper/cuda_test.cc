@@ -1,0 +1,151 @@
+// Whisper on a GPU gives the bits of the processor.
+#include <gtest/gtest.h>
+
+#include "layers/links.h"
+#include "models/whisper/int8_support.h"
+
+namespace oasr::models::whisper {
+namespace {
+
+using Make = std::shared_ptr<const Network> (*)(const RandomCheckpoint&);
+
+struct Precision {
+  const char* name;
+  Make make;
+};
+
+class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    auto opened = Gpu::open(0);
+    if (!opened) GTEST_SKIP() << "no GPU: " << opened.error().what;
+    gpu = std::move(*opened);
+  }
+
+  // A state on the processor, or on the GPU.
+  std::unique_ptr<State> state(Gpu* where, int windows, int rows) {
+    auto network = GetParam().make(random);
+    if (where != nullptr) network->layers.place(*where);
+    return std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = where},
+                                   StateOptions{.windows = windows,
+                                                .rows = rows,
+                                                .cross_storage = DType::f16,
+                                                .alignment_heads = default_alignment_heads(random.config, true)});
+  }
+
+  std::vector<float> mel(unsigned seed) const {
+    return kernels::random_floats(random.config.window_frames() * std::int64_t{random.config.num_mel_bins}, seed);
+  }
+
+  std::unique_ptr<Gpu> gpu;
+  ThreadPool pool{2};
+  RandomCheckpoint random{small_config()};
+};
+
+void expect_same(std::span<const float> a, std::span<const float> b, const char* what) {
+  const std::int64_t at = kernels::first_difference(a, b);
+  EXPECT_EQ(at, -1) << what << ": " << (at < 0 ? 0 : a[static_cast<std::size_t>(at)]) << " and "
+                    << (at < 0 ? 0 : b[static_cast<std::size_t>(at)]);
+}
+
+// Two windows, three rows of different lengths, a probe, a reorder, a truncation: every number that leaves
+// the state.
+std::vector<float> run(State& state, std::span<const float> first, std::span<const float> second) {
+  std::vector<float> all;
+  const auto keep = [&](std::span<const float> values) { all.insert(all.end(), values.begin(), values.end()); };
+  const WindowId windows[] = {state.encode(first), state.encode(second)};
+  keep(state.encoder_output());
+  const decode::RowId rows[] = {state.open_row(windows[0]), state.open_row(windows[1]), state.open_row(windows[1])};
+  const auto vocabulary = static_cast<std::size_t>(state.vocabulary_size());
+  const auto score = [&](std::vector<decode::StepScorer::Input> inputs, std::size_t outputs) {
+    std::vector<float> logits(outputs * vocabulary);
+    state.score(inputs, logits);
+    keep(logits);
+  };
+  std::vector<TokenId> prompt(90);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<TokenId>(i * 7 % 301);
+  const std::vector<TokenId> one = {5}, two = {9, 11}, three = {300, 0, 17};
+  score({{rows[0], prompt, 3}, {rows[1], one}, {rows[2], three}}, 4);
+  score({{rows[0], one}, {rows[1], two}, {rows[2], one}}, 3);
+  const decode::RowId children[] = {rows[1], rows[2]}, parents[] = {rows[2], rows[2]};
+  state.reorder(children, parents);
+  state.truncate(rows[0], 50);
+  score({{rows[0], two}, {rows[1], two}, {rows[2], one}}, 3);
+  std::vector<float> logits(prompt.size() * vocabulary);
+  keep(state.alignment(windows[1], prompt, logits));
+  keep(logits);
+  EXPECT_FALSE(state.take_fault().has_value());
+  return all;
+}
+
+TEST_P(WhisperOnGpu, GivesTheBitsOfTheProcessor) {
+  const auto first = mel(100), second = mel(101);
+  const auto expected = run(*state(nullptr, 2, 3), first, second);
+  const auto on_gpu = state(gpu.get(), 2, 3);
+  expect_same(run(*on_gpu, first, second), expected, "on the GPU");
+}
+
+TEST_P(WhisperOnGpu, IsNotChangedByItsNeighbours) {
+  const auto first = mel(102), second = mel(103);
+  const std::vector<TokenId> tokens = {1, 2, 3};
+  const auto alone = [&](int windows, int rows, bool neighbours) {
+    const auto on_gpu = state(gpu.get(), windows, rows);
+    if (neighbours) on_gpu->encode(second);
+    const WindowId window = on_gpu->encode(first);
+    const decode::RowId row = on_gpu->open_row(window);
+    std::vector<decode::StepScorer::Input> inputs = {{row, tokens}};
+    for (int i = 1; i < rows; ++i) inputs.push_back({on_gpu->open_row(i % windows), tokens});
+    std::vector<float> logits(inputs.size() * static_cast<std::size_t>(on_gpu->vocabulary_size()));
+    on_gpu->score(inputs, logits);
+    logits.resize(static_cast<std::size_t>(on_gpu->vocabulary_size()));
+    return logits;
+  };
+  const auto expected = alone(1, 1, false);
+  expect_same(alone(2, 16, true), expected, "beside 15 rows");
+  expect_same(alone(2, 33, true), expected, "beside 32 rows");
+}
+
+TEST_P(WhisperOnGpu, ReportsTheLayerThatComputesNaN) {
+  random.set("model.encoder.layers.1.final_layer_norm.weight", 3, std::nanf(""));
+  const auto broken = state(gpu.get(), 1, 1);
+  broken->encode(mel(104));
+  const auto fault = broken->take_fault();
+  ASSERT_TRUE(fault.has_value());
+  const auto on_processor = state(nullptr, 1, 1);
+  on_processor->encode(mel(104));
+  EXPECT_EQ(fault->layer, on_processor->take_fault()->layer);
+}
+
+TEST_P(WhisperOnGpu, LosesOneCallToAKernelThatFails) {
+  const auto window = mel(105);
+  const auto expected = run(*state(nullptr, 2, 3), window, window);
+  for (const int launch : {0, 5, 20}) {
+    const auto on_gpu = state(gpu.get(), 2, 3);
+    gpu->fail_launch(launch);
+    EXPECT_THROW(on_gpu->encode(window), GpuError) << launch;
+    gpu->fail_launch(-1);
+    expect_same(run(*on_gpu, window, window), expected, "after a failure");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Precisions, WhisperOnGpu,
+    ::testing::Values(Precision{"float32", [](const RandomCheckpoint& random) { return random.network(); }},
+                      Precision{"float16",
+                                [](const RandomCheckpoint& random) {
+                                  return Network::load(random.config, random.checkpoint, {.dtype = DType::f16}).value();
+                                }},
+                      Precision{"int8_online",
+                                [](const RandomCheckpoint& random) {
+                                  return online_int8(random, kernels::ScaledMMBackend::native);
+                                }},
+                      Precision{"int8_static_linked",
+                                [](const RandomCheckpoint& random) {
+                                  auto network = calibrated_network(random, kernels::ScaledMMBackend::native);
+                                  layers::link(quantization_layout(network->config), network->layers).value();
+                                  return network;
+                                }}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace oasr::models::whisper
