@@ -142,6 +142,11 @@ Result<ImportedW4> from_qserve(const Slots& slots, const W4Claims& claims) {
                       "say zeros=pre_scaled (a code times the scale: QServe, LMQuant) or zeros=post_scaled "
                       "(deepcompressor)");
   }
+  if (grouped && !claims.order) {
+    return unexpected(ErrorCode::invalid_argument, "the tensors do not say in which order the scales of groups lie", {},
+                      "say order=quads (QServe's kernels and checkpoints) or order=pairs (deepcompressor's converter "
+                      "since February 2025): the wrong one mostly loads and is another model");
+  }
   formats::PackedW4 packed;
   packed.form = form;
   packed.n = n;

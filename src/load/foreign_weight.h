@@ -16,7 +16,7 @@ namespace oasr::load {
 struct W4Claims {
   std::optional<formats::W4Form> form;       // tensors tell it
   std::optional<formats::ZeroDomain> zeros;  // packed tensors do not
-  std::optional<formats::ScaleOrder> order;  // no tensor does; unsaid: quads
+  std::optional<formats::ScaleOrder> order;  // no tensor of groups does; channels have none
   bool requantize = false;                   // scales that fit nothing are replaced, at a loss
 };
 

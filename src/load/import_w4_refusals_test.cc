@@ -78,11 +78,12 @@ std::function<void(ForeignFile&)> reshaped(const std::string& suffix, std::vecto
 }
 
 TEST_F(ImportW4Refusals, OfPackedTensorsThatDoNotFitEachOther) {
-  const std::string post = "zeros=post_scaled";
+  const std::string post = "zeros=post_scaled,order=quads";
   const Damage rows[] = {
       {"nothing", none(), post, "loaded"},
       {"no domain", none(), "group=128", "say zeros=pre_scaled (", kClaim},
-      {"another domain", none(), "zeros=pre_scaled", "is no zero of the domain pre_scaled"},
+      {"no order", none(), "zeros=post_scaled", "say order=quads (", kClaim},
+      {"another domain", none(), "zeros=pre_scaled,order=quads", "is no zero of the domain pre_scaled"},
       {"another form", none(), post + ",group=channel",
        "group is said to be channel, but the tensors say 128", kClaim},
       {"groups of 64",
@@ -124,7 +125,7 @@ TEST_F(ImportW4Refusals, OfPackedTensorsThatDoNotFitEachOther) {
 }
 
 TEST_F(ImportW4Refusals, OfPackedLayersWithDamageOrThatTheModelDoesNotHave) {
-  const std::string post = "zeros=post_scaled", bias = "model.decoder.layers.0.self_attn.v_proj.bias",
+  const std::string post = "zeros=post_scaled,order=quads", bias = "model.decoder.layers.0.self_attn.v_proj.bias",
                     first = "model.decoder.layers.0.encoder_attn.k_proj";
   const Damage rows[] = {
       {"a weight of another size",
@@ -354,7 +355,7 @@ TEST_F(ImportW4Refusals, OfClaimsThatAConfigurationContradicts) {
     const auto folder = folder_of(model);
     as_qserve(model).write_safetensors_file(folder / "model.safetensors");
     model.add_to_config(folder, config);
-    const std::string said = message(folder, "group=128,zeros=post_scaled",
+    const std::string said = message(folder, "group=128,zeros=post_scaled,order=quads",
                                      expected == std::string("other bits than 4") ? kUnsupported : kClaim);
     EXPECT_THAT(said, HasSubstr(expected));
     EXPECT_EQ(said.find(folder.string()) == std::string::npos, expected == std::string("loaded")) << said;

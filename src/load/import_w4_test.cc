@@ -104,16 +104,18 @@ struct ImportW4 : LoadFixture {
   }
 };
 
-std::string zeros_of(ZeroDomain domain) {
-  return "zeros=" + std::string(enum_name(formats::zero_domain_names(), domain));
+// What has to be said of packed tensors.
+std::string said_of(W4Form form, ZeroDomain domain) {
+  return "zeros=" + std::string(enum_name(formats::zero_domain_names(), domain)) +
+         (form == kGroups ? ",order=quads" : "");
 }
 
 TEST_F(ImportW4, PackedAndFakeQuantTensorsGiveTheCodesOfEveryFormAndDomain) {
   for (const W4Form form : {kGroups, kChannels}) {
     for (const ZeroDomain domain : {kPre, kPost}) {
-      SCOPED_TRACE(std::string(enum_name(formats::w4_form_names(), form)) + " " + zeros_of(domain));
+      SCOPED_TRACE(std::string(enum_name(formats::w4_form_names(), form)) + " " + said_of(form, domain));
       const ForeignModel model(form, domain);
-      const LoadedModel packed = import(qserve_folder(model), zeros_of(domain));
+      const LoadedModel packed = import(qserve_folder(model), said_of(form, domain));
       expect_codes(packed, model);
       const LoadedModel recovered = import(fake_quant_folder(model));
       expect_codes(recovered, model);
@@ -131,7 +133,7 @@ TEST_F(ImportW4, AnImportedModelIsTheOneThatWasQuantizedHere) {
     const auto source = new_folder();
     models::whisper::write_hugging_face(model.random, source);
     const LoadedModel native = load_all(source, {.quantization = {.scheme = scheme}});
-    const LoadedModel imported = import(qserve_folder(model), zeros_of(domain));
+    const LoadedModel imported = import(qserve_folder(model), said_of(form, domain));
     EXPECT_EQ(imported.quantization.layers, native.quantization.layers);
     EXPECT_TRUE(logits(*aed(imported)) == logits(*aed(native)));
     const auto a = new_folder(), b = new_folder();
@@ -155,10 +157,12 @@ TEST_F(ImportW4, TheOtherOrderOfScalesIsReadByTheOptionOnly) {
   const ForeignModel model(kGroups, kPost);
   const auto folder = qserve_folder(model, ScaleOrder::pairs);
   expect_codes(import(folder, "zeros=post_scaled,order=pairs"), model);
-  // Taken for quads it breaks a rule here, or would be another model: nothing else tells.
-  const auto wrong = try_import(folder, "zeros=post_scaled");
-  EXPECT_TRUE(!wrong ||
-              logits(*aed(*wrong)) != logits(*aed(import(qserve_folder(model), "zeros=post_scaled"))));
+  // Taken for quads it breaks a rule here, or would be another model: nothing else tells, so it has to be said.
+  const auto wrong = try_import(folder, "zeros=post_scaled,order=quads");
+  EXPECT_TRUE(!wrong || logits(*aed(*wrong)) != logits(*aed(import(qserve_folder(model), said_of(kGroups, kPost)))));
+  const auto unsaid = try_import(folder, "zeros=post_scaled");
+  ASSERT_FALSE(unsaid);
+  EXPECT_THAT(unsaid.error().remedy, HasSubstr("order=pairs"));
 }
 
 TEST_F(ImportW4, CompressedTensorsAreTheSameNumbersWhereScalesAllow) {
@@ -248,7 +252,7 @@ TEST_F(ImportW4, TheLogSaysWhoseWeightsAnImportedModelHas) {
   const auto native = new_folder(), plain = new_folder();
   std::string log;
   set_log_sink([&](LogLevel, std::string_view line) { log += std::string(line) + "\n"; });
-  ASSERT_TRUE(save_native(import(qserve_folder(model), "zeros=post_scaled"), native));
+  ASSERT_TRUE(save_native(import(qserve_folder(model), said_of(kGroups, kPost)), native));
   EXPECT_THAT(log, HasSubstr("from native, 4-bit weights imported from qserve: "));
   log.clear();
   load_all(native);
