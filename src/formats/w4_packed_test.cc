@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <tuple>
 
 #include "formats/testing.h"
 
@@ -294,6 +295,47 @@ TEST(Unpack, VerifiesWhatTheCallerSays) {
   EXPECT_THAT(fails(negative.view(), kPost), HasSubstr("channel 5, group 0: rule group_scale: 253"));
   PackedW4 channels = packed(random_weight(kChannel, kPost, 32, 32));
   EXPECT_THAT(fails(channels.view(), kPre), HasSubstr("rule channel_zero"));
+}
+
+// Damage in any one group, or in any one channel's scale, is seen: nothing is sampled.
+TEST(EveryGroup, IsCheckedWhenItIsPackedAndWhenItIsUnpacked) {
+  constexpr std::int64_t kN = 64, kGroups = 3;
+  const W4Weight weight = random_weight(kGrouped, kPost, kN, kGroups * kGroup);
+  const PackedW4 good = packed(weight);
+  for (std::size_t at = 0; at < weight.group_scale.size(); ++at) {
+    W4Weight damaged = weight;
+    damaged.group_scale[at] = 0;  // a scale is at least 1
+    EXPECT_FALSE(check(damaged)) << at;
+    EXPECT_FALSE(pack(damaged)) << at;
+    PackedW4 stored = good;
+    stored.s2_scales[at] = 0;
+    EXPECT_FALSE(unpack(stored.view(), kPost)) << at;
+  }
+  for (std::size_t n = 0; n < kN; ++n) {
+    PackedW4 stored = good;
+    stored.s1_scales[n] = to_half(-1.0f);
+    EXPECT_FALSE(unpack(stored.view(), kPost)) << n;
+  }
+}
+
+// Every nibble counts up from its neighbour in a tile, in both directions of the layout.
+TEST(EveryGroup, OfCountingCodesComesBack) {
+  for (const auto& [form, n, k] : {std::tuple{kGrouped, 96, 256}, {kChannel, 64, 96}}) {
+    W4Weight weight = random_weight(form, kPre, n, k);
+    for (std::int64_t row = 0; row < n; ++row) {
+      for (std::int64_t column = 0; column < k; ++column) {
+        weight.codes[static_cast<std::size_t>(row * k + column)] = static_cast<std::uint8_t>((row + column) % 16);
+      }
+    }
+    if (form == kGrouped) {
+      weight.group_scale.assign(weight.group_scale.size(), 8);
+      weight.scaled_zero.assign(weight.scaled_zero.size(), 8 * 8);
+    }
+    ASSERT_TRUE(check(weight)) << check(weight).error().message();
+    const auto back = unpack(packed(weight).view(), kPre);
+    ASSERT_TRUE(back) << back.error().message();
+    EXPECT_EQ(*back, weight);
+  }
 }
 
 }  // namespace
