@@ -1,17 +1,12 @@
-// What the GPU kernels of linear() share: weights as floats, and the way from sums to outputs.
+// What the GPU kernels of linear() share: the product as it is launched, and the way from sums to outputs.
 #pragma once
 
 #include "kernels/cuda/async.cuh"
 #include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/widen.cuh"
 #include "kernels/linear/op.h"
 
 namespace oasr::kernels::cuda {
-
-__device__ inline float widen(float value) { return value; }
-__device__ inline float widen(Half value) { return __half2float(__ushort_as_half(value.bits)); }
-__device__ inline float widen(BFloat16 value) {
-  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
-}
 
 struct LinearProblem {
   LinearArgs args;

@@ -4,21 +4,13 @@
 #include <cmath>
 
 #include "kernels/rows/op.h"
+#include "layers/row_block.h"
 #include "layers/watched.h"
 #include "models/conformer/layer_table.h"
 
 namespace oasr::models::conformer {
-namespace {
 
 using kernels::KvCache;
-
-// Rows of a feed-forward block that are worked on at a time: on a processor so few that their hidden
-// activations stay in the cache between the two products; on a GPU all.
-std::int64_t feed_forward_rows(std::int64_t rows, const Gpu* gpu) {
-  return gpu != nullptr ? rows : std::min<std::int64_t>(rows, 480);
-}
-
-}  // namespace
 
 EncoderCache::EncoderCache(const Config& config, const ChunkMask& mask, bool whole)
     : mask_(mask), whole_(whole), layers_(whole ? 1 : static_cast<std::size_t>(config.encoder.num_blocks)) {
@@ -39,7 +31,7 @@ void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64
   const std::int64_t padded = rows + pieces * (config.encoder.cnn_module_kernel - 1);
   zero_gates_.resize(static_cast<std::size_t>(config.encoder.num_blocks));
   normed_.reserve(rows * d);
-  wide_.reserve(std::max({5 * rows * d, feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
+  wide_.reserve(std::max({5 * rows * d, layers::feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
                           2 * rows * d + padded * d}));
 }
 
@@ -102,7 +94,7 @@ PositionTable Encoder::make_positions() const {
 // x += ½ · w_2(w_1(norm(x))).
 void Encoder::feed_forward(ExecContext& context, const layers::LayerNorm& norm, const layers::Linear& w_1,
                            const layers::Linear& w_2, Matrix x, EncoderBuffers& buffers) const {
-  const std::int64_t most = feed_forward_rows(x.rows, context.gpu);
+  const std::int64_t most = layers::feed_forward_rows(x.rows, context.gpu);
   for (std::int64_t first = 0; first < x.rows; first += most) {
     const std::int64_t count = std::min(most, x.rows - first);
     const Matrix rows = x.row_range(first, count);

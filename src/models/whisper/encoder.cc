@@ -5,6 +5,7 @@
 
 #include "kernels/attention/op.h"
 #include "kernels/rows/op.h"
+#include "layers/row_block.h"
 #include "layers/watched.h"
 #include "models/whisper/layer_table.h"
 
@@ -14,16 +15,10 @@ using kernels::Activation;
 
 namespace {
 
-// Rows of a feed-forward block that are worked on at a time: on a processor so few that their hidden
-// activations stay in the cache between the two products instead of going to memory; on a GPU all.
-std::int64_t feed_forward_rows(std::int64_t frames, const Gpu* gpu) {
-  return gpu != nullptr ? frames : std::min<std::int64_t>(frames, 480);
-}
-
 std::int64_t wide_floats(const Config& config, const Gpu* gpu) {
   const std::int64_t frames = config.max_source_positions, d = config.d_model;
   return std::max({(2 * frames + 2) * d, frames * 3 * d,
-                   feed_forward_rows(frames, gpu) * config.encoder_ffn_dim});
+                   layers::feed_forward_rows(frames, gpu) * config.encoder_ffn_dim});
 }
 
 }  // namespace
@@ -115,7 +110,7 @@ void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& b
 
 void Encoder::feed_forward(ExecContext& context, const Block& block,
                            EncoderBuffers& buffers) const {
-  const std::int64_t rows = feed_forward_rows(buffers.x.rows, context.gpu);
+  const std::int64_t rows = layers::feed_forward_rows(buffers.x.rows, context.gpu);
   for (std::int64_t first = 0; first < buffers.x.rows; first += rows) {
     const std::int64_t count = std::min(rows, buffers.x.rows - first);
     const Matrix x = buffers.x.row_range(first, count);
