@@ -70,6 +70,9 @@ class Gpu {
   // Device memory, aligned to 256 bytes, uninitialised. Any queue of the GPU may use it. Throws GpuOutOfMemory.
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* memory) noexcept;
+  // Host memory that copies go from and to at full speed (page-locked), uninitialised. Throws std::bad_alloc.
+  std::byte* allocate_host(std::size_t bytes);
+  void free_host(std::byte* memory) noexcept;
   // Device memory for the kernel that is put in next; it keeps its size, so the steady state allocates
   // nothing. What an earlier kernel put there is lost.
   std::byte* scratch(std::size_t bytes);
@@ -86,8 +89,8 @@ class Gpu {
   // Waits for all that was put in.
   void wait();
 
-  // Names the layer whose kernels come next: what they find not finite is kept under this name. The name
-  // must outlive the queue.
+  // Names the layer whose kernels come next: what they find not finite is kept under this name, and a profiler
+  // shows them under it (NVTX), up to the next layer or wait(). The text must stay where it is.
   void at_layer(std::string_view layer);
   // For kernels: the device word of the current layer, where the lowest row that is not finite is kept
   // (atomicMin; kAllFinite when there is none).
@@ -98,6 +101,8 @@ class Gpu {
 
   // Checks the launch of a kernel that was just put in. `kernel` is named in the error.
   void launched(const char* kernel);
+  // From now on the names of kernels are appended to `kernels`, in the order of their launches; null: no more.
+  void trace(std::vector<std::string>* kernels);
   // Tests: the n-th launch from now on fails as a broken kernel would (0: the next one; negative: none).
   void fail_launch(int n);
 

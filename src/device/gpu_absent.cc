@@ -33,6 +33,8 @@ const GpuInfo& Gpu::info() const { absent(); }
 void* Gpu::stream() const { absent(); }
 std::byte* Gpu::allocate(std::size_t) { absent(); }
 void Gpu::free(std::byte*) noexcept {}
+std::byte* Gpu::allocate_host(std::size_t) { absent(); }
+void Gpu::free_host(std::byte*) noexcept {}
 std::byte* Gpu::scratch(std::size_t) { absent(); }
 void Gpu::upload(void*, const void*, std::size_t) { absent(); }
 void Gpu::download(void*, const void*, std::size_t) { absent(); }
@@ -43,6 +45,7 @@ void Gpu::at_layer(std::string_view) { absent(); }
 std::int32_t* Gpu::not_finite_row() const { absent(); }
 void Gpu::tell(RunObserver&) { absent(); }
 void Gpu::launched(const char*) { absent(); }
+void Gpu::trace(std::vector<std::string>*) { absent(); }
 void Gpu::fail_launch(int) { absent(); }
 
 }  // namespace oasr

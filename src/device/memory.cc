@@ -19,6 +19,27 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(size_, other.size_);
 }
 
+std::span<float> HostFloats::room(std::size_t count) {
+  if (count > size_) {
+    release();
+    const std::size_t bytes = count * sizeof(float);
+    data_ = reinterpret_cast<float*>(gpu_ != nullptr ? gpu_->allocate_host(bytes)
+                                                     : static_cast<std::byte*>(::operator new(bytes)));
+    size_ = count;
+  }
+  return {data_, count};
+}
+
+void HostFloats::release() noexcept {
+  auto* memory = reinterpret_cast<std::byte*>(std::exchange(data_, nullptr));
+  size_ = 0;
+  if (gpu_ != nullptr) {
+    if (memory != nullptr) gpu_->free_host(memory);
+  } else {
+    ::operator delete(memory);
+  }
+}
+
 void clear(Gpu* gpu, void* memory, std::size_t bytes) {
   if (gpu != nullptr) {
     gpu->zero(memory, bytes);

@@ -40,6 +40,25 @@ class Memory {
   std::size_t size_ = 0;
 };
 
+// Floats on the host, where a GPU (null: there is none) copies to at full speed.
+class HostFloats {
+ public:
+  explicit HostFloats(Gpu* gpu = nullptr) : gpu_(gpu) {}
+  ~HostFloats() { release(); }
+  HostFloats(const HostFloats&) = delete;
+  HostFloats& operator=(const HostFloats&) = delete;
+
+  // Room for `count` numbers, uninitialised; borrowed until the next call.
+  std::span<float> room(std::size_t count);
+
+ private:
+  void release() noexcept;
+
+  Gpu* gpu_;
+  float* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
 // Sets memory of a GPU, or of the host (null), to zero.
 void clear(Gpu* gpu, void* memory, std::size_t bytes);
 

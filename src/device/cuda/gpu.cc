@@ -2,12 +2,15 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 
@@ -104,9 +107,11 @@ struct Gpu::State {
   Pinned found;                    // what rows held at the last wait
   bool news = false;               // found has not been told
   int layer = 0;
-  std::vector<std::string_view> layers;
+  std::vector<std::string> layers;
   std::unordered_map<const char*, int> numbers;  // by the address of a layer's name
   int until_failure = -1;
+  std::vector<std::string>* trace = nullptr;
+  bool in_range = false;           // of NVTX, which a profiler shows: the launches of a layer
 
   ~State() {
     if (stream != nullptr) cudaStreamSynchronize(stream);
@@ -116,6 +121,9 @@ struct Gpu::State {
   }
   // The device is a choice of each thread, and a queue may be used by another one than it was made by.
   void enter() const { check(cudaSetDevice(info.index), "choosing it"); }
+  void end_range() {
+    if (std::exchange(in_range, false)) nvtxRangePop();
+  }
   std::int32_t* found_rows() { return reinterpret_cast<std::int32_t*>(found.get()); }
 };
 
@@ -199,6 +207,18 @@ std::byte* Gpu::allocate(std::size_t bytes) {
 
 void Gpu::free(std::byte* memory) noexcept { cudaFree(memory); }
 
+std::byte* Gpu::allocate_host(std::size_t bytes) {
+  state_->enter();
+  void* memory = nullptr;
+  if (cudaMallocHost(&memory, std::max<std::size_t>(bytes, 1)) != cudaSuccess) {
+    std::ignore = cudaGetLastError();
+    throw std::bad_alloc();
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void Gpu::free_host(std::byte* memory) noexcept { cudaFreeHost(memory); }
+
 std::byte* Gpu::scratch(std::size_t bytes) {
   if (state_->scratch_bytes < bytes) {
     wait();
@@ -252,6 +272,7 @@ void Gpu::zero(void* to, std::size_t bytes) {
 void Gpu::wait() {
   State& s = *state_;
   s.enter();
+  s.end_range();
   const std::size_t bytes = s.layers.size() * sizeof(std::int32_t);
   check(cudaMemcpyAsync(s.found.get(), s.rows, bytes, cudaMemcpyDeviceToHost, s.stream), "copying from it");
   check(cudaStreamSynchronize(s.stream), "waiting for it");
@@ -265,11 +286,14 @@ void Gpu::at_layer(std::string_view layer) {
   const auto known = s.numbers.find(layer.data());
   if (known != s.numbers.end() && s.layers[static_cast<std::size_t>(known->second)] == layer) {
     s.layer = known->second;
-    return;
+  } else {
+    if (s.layers.size() < kLayers) s.layers.emplace_back(layer);
+    s.layer = static_cast<int>(s.layers.size()) - 1;
+    s.numbers[layer.data()] = s.layer;
   }
-  if (s.layers.size() < kLayers) s.layers.push_back(layer);
-  s.layer = static_cast<int>(s.layers.size()) - 1;
-  s.numbers[layer.data()] = s.layer;
+  s.end_range();
+  nvtxRangePushA(s.layers[static_cast<std::size_t>(s.layer)].c_str());
+  s.in_range = true;
 }
 
 std::int32_t* Gpu::not_finite_row() const { return state_->rows + state_->layer; }
@@ -293,7 +317,10 @@ void Gpu::launched(const char* kernel) {
   cudaError_t status = cudaGetLastError();
   if (state_->until_failure >= 0 && state_->until_failure-- == 0) status = cudaErrorLaunchFailure;
   if (status != cudaSuccess) fail(status, std::string("the kernel ") + kernel);
+  if (state_->trace != nullptr) state_->trace->emplace_back(kernel);
 }
+
+void Gpu::trace(std::vector<std::string>* kernels) { state_->trace = kernels; }
 
 void Gpu::fail_launch(int n) { state_->until_failure = n; }
 
