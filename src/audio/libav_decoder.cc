@@ -214,12 +214,16 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
   io_.reset(avio_alloc_context(buffer, size, 0, this, read_bytes, nullptr,
                                seekable ? seek_bytes : nullptr));
   io_->seekable = seekable ? AVIO_SEEKABLE_NORMAL : 0;
+  // All is known of PCM. Looking ahead would delay a live stream, and takes 5 ms of a file: FFmpeg tries all its
+  // formats on ever more of what a WAV holds.
+  const bool known = raw || (wav_ && wav_->is_pcm() && !(seekable && TRY(may_hold_dts(*bytes_, *wav_))));
   AVFormatContext* format = avformat_alloc_context();
   format->pb = io_.get();
   format->flags |= AVFMT_FLAG_CUSTOM_IO;
   format->io_open = refuse_open;
   format->protocol_whitelist = av_strdup(kNoProtocol);
   format->max_index_size = kIndexBytes;
+  if (known) format->max_probe_packets = 1;
   const AVInputFormat* input = nullptr;
   AVDictionary* options = nullptr;
   if (raw) {
@@ -241,8 +245,7 @@ Status LibavDecoder::open_container(const std::optional<RawFormat>& raw) {
       format_->streams[i]->discard = AVDISCARD_ALL;
     }
   }
-  // All is known of PCM; looking ahead would only delay a live stream.
-  if (raw_ || (!seekable && wav_ && wav_->is_pcm())) return {};
+  if (known) return {};
   error = avformat_find_stream_info(format_.get(), nullptr);
   if (error < 0) return unexpected(ErrorCode::bad_audio, av_text(error));
   return {};

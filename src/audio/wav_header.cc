@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -176,6 +177,19 @@ Result<std::optional<WavHeader>> read_wav_header(ByteSource& bytes) {
     }
   }
   return missing("data", offset);
+}
+
+Result<bool> may_hold_dts(ByteSource& bytes, const WavHeader& header) {
+  constexpr std::array<std::uint32_t, 4> kSync{0x80017ffe, 0x0180fe7f, 0xe8001fff, 0x00e8ff1f};
+  std::array<std::byte, 32 << 10> data;
+  const std::size_t count = TRY(bytes.peek(header.data_offset, data));
+  int found = 0;
+  for (std::size_t i = 0; i + 4 <= count; i += 2) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, &data[i], sizeof(word));
+    found += std::ranges::find(kSync, word) != kSync.end();
+  }
+  return found >= 2;
 }
 
 }  // namespace oasr

@@ -38,4 +38,8 @@ struct WavHeader {
 // chunk, numbers that make no sense.
 Result<std::optional<WavHeader>> read_wav_header(ByteSource& bytes);
 
+// Whether what the header calls PCM may be a DTS stream, as on DTS music discs: two of its sync words, of 16 or 14
+// bits a word, in either order of bytes, in the first 32 KiB of the data.
+Result<bool> may_hold_dts(ByteSource& bytes, const WavHeader& header);
+
 }  // namespace oasr

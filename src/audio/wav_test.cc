@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 
 #include "audio/audio_source.h"
 #include "audio/memory_audio.h"
@@ -132,6 +133,39 @@ TEST(Wav, SizesThatTheWriterCouldNotKnowAreIgnored) {
   for (const auto size : {0U, 0xFFFFFFFFU, 0xFFFFFFDBU, 0x7FFFFFFFU, 0x80000000U, 0x7FFFF000U}) {
     EXPECT_EQ(samples_of(wav_declaring(size, int16_bytes(values))), as_floats(values)) << size;
   }
+}
+
+// Twelve DTS frames of 1024 bytes and 512 samples as a music disc has them: words of 16 bits, low byte first.
+std::string dts_words() {
+  // Sync; a normal frame of 32 + 0 samples, no CRC, 16 blocks, 1024 bytes, two channels, 44.1 kHz, open bit rate.
+  const std::uint64_t fields = (((((1ULL << 5 | 31) << 1 | 0) << 7 | 15) << 14 | 1023) << 6 | 2) << 4 | 8;
+  std::string header = "\x7F\xFE\x80\x01";
+  for (int shift = 32; shift >= 0; shift -= 8) header += static_cast<char>(fields << 2 >> shift & 0xFF);
+  std::minstd_rand bytes(1);
+  std::string frames;
+  for (int i = 0; i < 12; ++i) {
+    std::string frame = header + std::string(4, '\0');
+    while (frame.size() < 1024) frame += static_cast<char>(bytes() >> 8 & 0xFF);
+    frames += frame;
+  }
+  for (std::size_t i = 0; i + 1 < frames.size(); i += 2) std::swap(frames[i], frames[i + 1]);
+  return frames;
+}
+
+// The frames here hold noise: FFmpeg recognises them and can not decode them, which is said.
+TEST(Wav, DtsThatIsCalledPcmIsRecognised) {
+  const auto decoded = decode(wav({.channels = 2}, dts_words()));
+  ASSERT_TRUE(decoded) << decoded.error().message();
+  EXPECT_THAT(decoded->warnings, ElementsAre(HasSubstr("FFmpeg can not decode it")));
+}
+
+TEST(Wav, PcmWithTheSyncWordsOfDtsStaysPcm) {
+  auto values = ramp(30'000);
+  for (const std::size_t at : {100u, 200u, 9000u}) {
+    values[at] = 0x7FFE;
+    values[at + 1] = -0x7FFF;
+  }
+  EXPECT_EQ(samples_of(wav({}, int16_bytes(values))), as_floats(values));
 }
 
 TEST(Wav, AShortDataChunkIsReadAndReported) {
