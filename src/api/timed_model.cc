@@ -18,6 +18,7 @@ class TimedState final : public AedState {
   int vocabulary_size() const override { return state_->vocabulary_size(); }
   int context_size() const override { return state_->context_size(); }
 
+  std::span<float> room(std::size_t logits) override { return state_->room(logits); }
   void score(std::span<const Input> inputs, std::span<float> logits) override {
     std::size_t tokens = 0;
     for (const auto& input : inputs) tokens += input.tokens.size();

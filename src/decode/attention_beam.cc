@@ -22,7 +22,6 @@ AttentionBeam::AttentionBeam(SearchStart start, const AttentionBeamOptions& opti
   entries_.reserve(width_);
   next_entries_.reserve(width_);
   next_.reserve(width_);
-  parents_.reserve(width_);
   kept_.reserve(width_ + 1);
   Entry first{.history = beams_.front().history, .beam = 0};
   if (options.ctc) {
@@ -39,7 +38,7 @@ AttentionBeam::AttentionBeam(SearchStart start, const AttentionBeamOptions& opti
   entries_.push_back(first);
 }
 
-void AttentionBeam::select(std::span<float> logits, int vocabulary_size, StepScorer& scorer) {
+void AttentionBeam::select(std::span<float> logits, int vocabulary_size) {
   const auto size = static_cast<std::size_t>(vocabulary_size);
   kept_.clear();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -53,12 +52,9 @@ void AttentionBeam::select(std::span<float> logits, int vocabulary_size, StepSco
   if (kept_.empty()) return beams_.clear();  // everything is masked: the search ends as it stands
   next_.clear();
   next_entries_.clear();
-  parents_.clear();
   for (const Candidate& candidate : kept_) take(candidate);
   entries_.swap(next_entries_);
   beams_.swap(next_);
-  const auto rows = std::span<const RowId>(rows_).first(beams_.size());
-  if (!std::equal(rows.begin(), rows.end(), parents_.begin())) scorer.reorder(rows, parents_);
 }
 
 // The likeliest tokens after an entry.

@@ -63,7 +63,7 @@ class AttentionBeam final : public Search {
     double score, attention, ctc;
   };
 
-  void select(std::span<float> logits, int vocabulary_size, StepScorer& scorer) override;
+  void select(std::span<float> logits, int vocabulary_size) override;
   void finish() override { beams_.clear(); }
   void offer_tokens(std::size_t from, std::span<float> logits);
   void offer(const Candidate& candidate);
@@ -75,7 +75,6 @@ class AttentionBeam final : public Search {
   std::size_t width_;
   std::vector<Entry> entries_, next_entries_;  // by falling score
   std::vector<Beam> next_;
-  std::vector<RowId> parents_;
   std::vector<Candidate> kept_;
   std::vector<ScoredToken> best_;
 };

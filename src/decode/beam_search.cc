@@ -19,7 +19,6 @@ class BeamSearch final : public Search {
     best_.reserve(width + 1);
     candidates_.reserve(width * (width + 1));
     next_.reserve(width);
-    parents_.reserve(width);
   }
 
  private:
@@ -29,11 +28,10 @@ class BeamSearch final : public Search {
     float sum;
   };
 
-  void select(std::span<float> logits, int vocabulary_size, StepScorer& scorer) override {
+  void select(std::span<float> logits, int vocabulary_size) override {
     collect_candidates(logits, static_cast<std::size_t>(vocabulary_size));
     if (candidates_.empty()) return finish();  // everything is masked
     next_.clear();
-    parents_.clear();
     for (const Candidate& candidate : candidates_) {
       if (next_.size() == static_cast<std::size_t>(options_.beam_size)) break;
       const Beam& parent = beams_[candidate.beam];
@@ -46,11 +44,7 @@ class BeamSearch final : public Search {
       parents_.push_back(parent.row);
     }
     beams_.swap(next_);
-    if (finished_.size() >= wanted_) {
-      beams_.clear();
-    } else {
-      inherit_rows(scorer);
-    }
+    if (finished_.size() >= wanted_) beams_.clear();
   }
 
   // All extensions of all beams, in the order of their cumulative log-probability.
@@ -76,13 +70,6 @@ class BeamSearch final : public Search {
     }
   }
 
-  // Gives every new beam a row with its parent's past, unless all stay where they are.
-  void inherit_rows(StepScorer& scorer) {
-    const auto rows = std::span<const RowId>(rows_).first(beams_.size());
-    if (std::equal(rows.begin(), rows.end(), parents_.begin())) return;
-    scorer.reorder(rows, parents_);
-  }
-
   void finish() override {
     // beams_ are sorted, best first.
     for (const Beam& beam : beams_) {
@@ -96,7 +83,6 @@ class BeamSearch final : public Search {
   std::vector<ScoredToken> best_;
   std::vector<Candidate> candidates_;
   std::vector<Beam> next_;
-  std::vector<RowId> parents_;
 };
 
 }  // namespace

@@ -11,15 +11,15 @@ class IndependentSearch final : public Search {
  public:
   IndependentSearch(SearchStart start, const SearchOptions& options, const LogitRules& rules,
                     std::span<const RowId> rows)
-      : Search(std::move(start), options, rules, rows), parents_(rows_.size(), rows_.front()) {}
+      : Search(std::move(start), options, rules, rows) {}
 
  private:
-  void select(std::span<float> logits, int vocabulary_size, StepScorer& scorer) override {
+  void select(std::span<float> logits, int vocabulary_size) override {
     const auto size = static_cast<std::size_t>(vocabulary_size);
     if (steps_ == 1) {
       // All samples start from the same logits; the prompt was scored in the first row only.
       apply_rules(rules_, logits, beams_.front().history);
-      if (rows_.size() > 1) scorer.reorder(rows_, parents_);
+      parents_.assign(rows_.size(), rows_.front());
       const History start = beams_.front().history;
       beams_.clear();
       for (const RowId row : rows_) choose({row, 0, start, 0}, logits);
@@ -67,8 +67,6 @@ class IndependentSearch final : public Search {
     for (const Beam& beam : beams_) finished_.push_back({beam.history, beam.sum, false});
     beams_.clear();
   }
-
-  std::vector<RowId> parents_;
 };
 
 }  // namespace

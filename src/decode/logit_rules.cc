@@ -67,9 +67,7 @@ class Timestamps final : public LogitRule {
  private:
   void prefer_timestamps_by_mass(std::span<float> logits) const {
     const auto begin = std::min(static_cast<std::size_t>(ids_.begin), logits.size());
-    const auto text = logits.first(begin);
-    const float best_text = text.empty() ? kMasked : *std::max_element(text.begin(), text.end());
-    if (log_sum_exp(logits.subspan(begin)) > best_text) mask(logits, 0, ids_.begin);
+    if (log_sum_exp(logits.subspan(begin)) > greatest(logits.first(begin))) mask(logits, 0, ids_.begin);
   }
 
   TimestampIds ids_;

@@ -13,6 +13,9 @@ namespace oasr::decode {
 // logits are.
 float log_sum_exp(std::span<const float> logits);
 
+// The greatest logit; -inf when there is none. NaN is passed over.
+float greatest(std::span<const float> logits);
+
 // The greatest logit's id; the lowest id among equals.
 TokenId arg_max(std::span<const float> logits);
 

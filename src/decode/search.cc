@@ -24,6 +24,7 @@ Search::Search(SearchStart start, const SearchOptions& options, const LogitRules
   CHECK(options_.max_new_tokens > 0, "a search may choose at least one token");
   beams_.reserve(rows_.size());
   finished_.reserve(2 * rows_.size());
+  parents_.reserve(rows_.size());
   History history;
   for (const TokenId token : start_.forced) {
     start_.prompt.push_back(token);
@@ -43,7 +44,7 @@ void Search::pending(std::vector<StepScorer::Input>& inputs) const {
   }
 }
 
-void Search::advance(std::span<float> logits, int vocabulary_size, StepScorer& scorer) {
+void Search::advance(std::span<float> logits, int vocabulary_size) {
   CHECK(!done(), "the search is done");
   if (phase_ == Phase::prompt && start_.probe_index) {
     const auto size = static_cast<std::size_t>(vocabulary_size);
@@ -55,10 +56,17 @@ void Search::advance(std::span<float> logits, int vocabulary_size, StepScorer& s
   }
   phase_ = Phase::steps;
   ++steps_;
-  select(logits, vocabulary_size, scorer);
+  parents_.clear();
+  select(logits, vocabulary_size);
   if (!beams_.empty() && steps_ < options_.max_new_tokens) return;
   finish();
   phase_ = Phase::done;
+}
+
+void Search::settle(StepScorer& scorer) {
+  const auto rows = std::span<const RowId>(rows_).first(parents_.size());
+  if (!done() && !std::equal(rows.begin(), rows.end(), parents_.begin())) scorer.reorder(rows, parents_);
+  parents_.clear();
 }
 
 std::vector<Hypothesis> Search::results() const {
@@ -76,26 +84,30 @@ std::vector<Hypothesis> Search::results() const {
 
 bool Stepper::step(StepScorer& scorer, std::span<Search* const> searches) {
   inputs_.clear();
-  rows_.clear();
-  std::size_t total = 0;
-  for (Search* search : searches) {
+  first_.clear();
+  std::size_t rows = 0;
+  for (const Search* search : searches) {
+    first_.push_back(rows);
     const std::size_t before = inputs_.size();
     search->pending(inputs_);
-    std::size_t rows = inputs_.size() - before;
+    rows += inputs_.size() - before;
     for (std::size_t i = before; i < inputs_.size(); ++i) rows += inputs_[i].probe >= 0;
-    rows_.push_back(rows);
-    total += rows;
   }
+  first_.push_back(rows);
   if (inputs_.empty()) return false;
   const auto vocabulary = static_cast<std::size_t>(scorer.vocabulary_size());
-  logits_.resize(total * vocabulary);
-  scorer.score(inputs_, logits_);
-  std::span<float> rest = logits_;
-  for (std::size_t i = 0; i < searches.size(); ++i) {
-    if (rows_[i] == 0) continue;
-    searches[i]->advance(rest.first(rows_[i] * vocabulary), static_cast<int>(vocabulary), scorer);
-    rest = rest.subspan(rows_[i] * vocabulary);
+  const std::span<float> logits = scorer.room(rows * vocabulary);
+  scorer.score(inputs_, logits);
+  const auto advance = [&](std::size_t i) {
+    const auto own = logits.subspan(first_[i] * vocabulary, (first_[i + 1] - first_[i]) * vocabulary);
+    if (!own.empty()) searches[i]->advance(own, static_cast<int>(vocabulary));
+  };
+  if (for_each_) {
+    for_each_(searches.size(), std::cref(advance));
+  } else {
+    for (std::size_t i = 0; i < searches.size(); ++i) advance(i);
   }
+  for (Search* search : searches) search->settle(scorer);
   return true;
 }
 

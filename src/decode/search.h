@@ -2,10 +2,12 @@
 // given logits, so that one score() call serves many searches. It never sees a model.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decode/history.h"
@@ -60,8 +62,11 @@ class Search {
   // Appends what must be scored next; nothing when done. The tokens are borrowed until advance().
   void pending(std::vector<StepScorer::Input>& inputs) const;
 
-  // Takes the logits of pending(), as score() gave them, overwrites them, and goes one step on.
-  void advance(std::span<float> logits, int vocabulary_size, StepScorer& scorer);
+  // Takes the logits of pending(), as score() gave them, overwrites them, and goes one step on. Several
+  // searches may do so at a time.
+  void advance(std::span<float> logits, int vocabulary_size);
+  // After advance(): gives the rows of the scorer the past that was chosen for them.
+  void settle(StepScorer& scorer);
 
   // When done: the hypotheses, best first; never empty.
   virtual std::vector<Hypothesis> results() const;
@@ -86,9 +91,9 @@ class Search {
   };
 
   // Chooses from logits [beams_.size(), V], in the order of beams_; at the first step there is one
-  // row of logits and beams_ holds one beam. Updates beams_ and finished_; leaves beams_ empty
-  // when the search is complete.
-  virtual void select(std::span<float> logits, int vocabulary_size, StepScorer& scorer) = 0;
+  // row of logits and beams_ holds one beam. Updates beams_, finished_ and parents_ (empty before);
+  // leaves beams_ empty when the search is complete.
+  virtual void select(std::span<float> logits, int vocabulary_size) = 0;
   // Candidates at the end; `beams_` are those that the token limit stopped.
   virtual void finish() = 0;
 
@@ -98,6 +103,7 @@ class Search {
   std::vector<RowId> rows_;
   TokenTree tree_;
   std::vector<Beam> beams_;  // alive
+  std::vector<RowId> parents_;  // rows_[i] takes over what parents_[i] holds, before the next step
   std::vector<Finished> finished_;
   int steps_ = 0;
 
@@ -127,19 +133,25 @@ inline std::unique_ptr<Search> make_search(SearchStart start, const SearchOption
   return strategy_for(options).create(std::move(start), options, rules, rows);
 }
 
+// Calls body(i) for i in [0, items), in any order or at a time.
+using ForEach = std::function<void(std::size_t items, const std::function<void(std::size_t)>& body)>;
+
 // Steps many searches with one score() call each time. Keeps its buffers: no allocation once they
 // have grown.
 class Stepper {
  public:
+  // Searches choose their tokens in calls of `for_each`; by default one after the other.
+  explicit Stepper(ForEach for_each = {}) : for_each_(std::move(for_each)) {}
+
   // One step of every search that is not done. False when all are done.
   bool step(StepScorer& scorer, std::span<Search* const> searches);
   // Until `search` is done.
   void run(StepScorer& scorer, Search& search);
 
  private:
+  ForEach for_each_;
   std::vector<StepScorer::Input> inputs_;
-  std::vector<std::size_t> rows_;  // of logits, by search
-  std::vector<float> logits_;
+  std::vector<std::size_t> first_;  // row of logits, by search; their number at the end
 };
 
 }  // namespace oasr::decode

@@ -33,6 +33,8 @@ class StepScorer {
   // normalised, input by input: those of its probe, if it has one, then those after its last
   // token. A row is in at most one input.
   virtual void score(std::span<const Input> inputs, std::span<float> logits) = 0;
+  // Memory for so many logits where score() writes best, uninitialised; borrowed until the next call.
+  virtual std::span<float> room(std::size_t logits) = 0;
 
   // Positions that the row holds.
   virtual int length(RowId row) const = 0;

@@ -55,6 +55,11 @@ class ToyScorer final : public StepScorer {
     }
   }
 
+  std::span<float> room(std::size_t logits) override {
+    room_.resize(logits);
+    return room_;
+  }
+
   int length(RowId row) const override {
     return static_cast<int>(rows_.at(static_cast<std::size_t>(row)).size());
   }
@@ -76,6 +81,7 @@ class ToyScorer final : public StepScorer {
   int context_;
   std::vector<std::vector<TokenId>> rows_;
   ToyLogits logits_;
+  std::vector<float> room_;
 };
 
 }  // namespace oasr::decode

@@ -1,6 +1,9 @@
 #include "engine/aed_transcriber.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,15 @@ struct Active {
   std::unique_ptr<Recording> recording;
 };
 
+// `cancelled` for threads that work for this one: it alone asks the caller, they hear what was said.
+std::function<bool()> asked_by_this_thread(std::function<bool()> cancelled) {
+  return [cancelled = std::move(cancelled), said = std::make_shared<std::atomic<bool>>(false),
+          owner = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() == owner && cancelled()) *said = true;
+    return said->load();
+  };
+}
+
 }  // namespace
 
 struct AedTranscriber::Impl {
@@ -28,6 +40,7 @@ struct AedTranscriber::Impl {
   int batch_size = 1;
   std::unique_ptr<models::AedState> state;
   int rows = 0, windows = 0;  // of `state`
+  decode::ForEach for_each;   // on the pool
   decode::Stepper stepper;
 
   // The decoder state with room for `wanted_windows`, each with `rows_per_window` rows. It leaves
@@ -53,8 +66,10 @@ struct AedTranscriber::Impl {
       if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       searches.clear();
+      for (Active& entry : active) stop ? entry.recording->fail(cancelled_error()) : entry.recording->collect();
+      for_each(active.size(), [&](std::size_t i) { active[i].recording->prepare(); });
       for (Active& entry : active) {
-        stop ? entry.recording->fail(cancelled_error()) : entry.recording->advance();
+        entry.recording->start();
         if (entry.recording->over()) {
           results.add(entry.index, entry.recording->take_result());
           entry.recording.reset();
@@ -87,6 +102,11 @@ std::unique_ptr<Transcriber> AedTranscriber::create(std::shared_ptr<const models
   auto impl = std::make_unique<Impl>();
   impl->model = std::move(model);
   impl->context = context;
+  impl->for_each = [pool = context.pool](std::size_t items, const auto& body) {
+    pool->parallel_for(static_cast<std::int64_t>(items),
+                       [&](std::int64_t i, int) { body(static_cast<std::size_t>(i)); });
+  };
+  impl->stepper = decode::Stepper(impl->for_each);
   impl->batch_size = batch_size;
   return std::unique_ptr<Transcriber>(new AedTranscriber(std::move(impl)));
 }
@@ -123,7 +143,7 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
   }
   double finished = 0;  // seconds of the recordings that are over
   Callbacks each;
-  each.cancelled = callbacks.cancelled;
+  if (callbacks.cancelled) each.cancelled = asked_by_this_thread(callbacks.cancelled);
   if (count == 1) each = callbacks;
   const Done counted = [&](std::size_t index, Result<Transcript> result) {
     if (result) finished += result->duration;

@@ -200,8 +200,9 @@ TEST_F(EngineInput, ManyTogetherEqualEachAloneBitForBit) {
   for (int i = 0; i < 7; ++i) inputs.push_back(babble(3 + 13.0 * i, 200 + 31.0 * i));
   std::vector<Transcript> alone;
   for (const auto& input : inputs) alone.push_back(*run(input, options));
-  for (const int batch : {2, 3, 8}) {
-    auto many = *Transcriber::create(model, {.pool = &pool, .isa = Isa::scalar}, batch);
+  for (const auto& [batch, threads] : {std::pair{2, 1}, {3, 1}, {8, 1}, {8, 4}}) {
+    ThreadPool others(threads);
+    auto many = *Transcriber::create(model, {.pool = &others, .isa = Isa::scalar}, batch);
     std::size_t expected_index = 0;
     many->transcribe_many(
         inputs.size(),
@@ -225,6 +226,32 @@ TEST_F(EngineInput, ManyTogetherEqualEachAloneBitForBit) {
     EXPECT_EQ(expected_index, inputs.size());
   }
   EXPECT_GT(model->most_rows, 2);
+}
+
+// Threads of the pool read audio and choose tokens, and only the caller's own thread asks it whether to go on.
+TEST_F(EngineInput, AsksAndTellsItsCallerOnTheThreadOfTheCall) {
+  use(say({at(0), 0, at(3)}));
+  ThreadPool others(4);
+  auto many = *Transcriber::create(model, {.pool = &others, .isa = Isa::scalar}, 8);
+  const auto owner = std::this_thread::get_id();
+  std::atomic<int> asked = 0, elsewhere = 0, cancelled = 0;
+  Callbacks callbacks;
+  callbacks.cancelled = [&] {
+    if (std::this_thread::get_id() != owner) ++elsewhere;
+    return ++asked > 40;
+  };
+  callbacks.progress = [&](double, double) {
+    if (std::this_thread::get_id() != owner) ++elsewhere;
+  };
+  many->transcribe_many(
+      64,
+      [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+        return std::unique_ptr<AudioSource>(std::make_unique<TestAudio>(babble(3, 200 + 5.0 * static_cast<double>(i))));
+      },
+      english(), callbacks, [&](std::size_t, Result<Transcript> t) { cancelled += !t; });
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_GT(cancelled, 0);
+  EXPECT_LT(cancelled, 64);
 }
 
 TEST_F(EngineInput, ABadRecordingStopsNoOther) {

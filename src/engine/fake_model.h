@@ -97,6 +97,10 @@ class FakeState final : public models::AedState {
   int vocabulary_size() const override { return 1571; }
   int context_size() const override { return 448; }
   void score(std::span<const Input> inputs, std::span<float> logits) override;
+  std::span<float> room(std::size_t logits) override {
+    room_.resize(logits);
+    return room_;
+  }
   int length(decode::RowId row) const override {
     return static_cast<int>(rows_.at(row).tokens.size());
   }
@@ -124,6 +128,7 @@ class FakeState final : public models::AedState {
   int max_windows_, max_rows_;
   std::map<models::WindowId, Window> windows_;
   std::map<decode::RowId, Row> rows_;
+  std::vector<float> room_;
 };
 
 class FakeModel final : public models::AedModel {

@@ -47,10 +47,21 @@ Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& call
       language_(plan.language),
       mel_(static_cast<std::size_t>(plan.model->n_mels() * plan.model->window_frames())) {}
 
-void Recording::advance() {
-  if (over() || (search_ && !search_->done())) return;
-  auto status = go_on();
+void Recording::attempt(Status (Recording::*step)()) {
+  auto status = (this->*step)();
   if (!status) fail(std::move(status).error());
+}
+
+void Recording::collect() {
+  if (!over() && search_ && search_->done()) attempt(&Recording::finish_attempt);
+}
+
+void Recording::prepare() {
+  if (!over() && !search_) attempt(&Recording::go_to_window);
+}
+
+void Recording::start() {
+  if (!over() && !search_) attempt(&Recording::start_window);
 }
 
 void Recording::fail(Error error) {
@@ -59,10 +70,10 @@ void Recording::fail(Error error) {
   result_ = unexpected(std::move(error));
 }
 
-Status Recording::go_on() {
-  if (search_) TRY(finish_attempt());
+Status Recording::go_to_window() {
   if (!windows_) TRY(open());
-  while (!search_ && !over()) TRY(next_window());
+  if (language_at_start_) return {};  // takes the encoder first
+  while (!loaded_ && !over()) TRY(load_window());
   return {};
 }
 
@@ -76,20 +87,23 @@ Status Recording::open() {
                  ? TRY(open_clip_window(source, n_mels))
                  : TRY(open_mel_windows(source, n_mels, callbacks_.cancelled));
   // The reference detects the language at the start of the recording, whatever the clips are.
-  if (!language_ && plan_.clips.front().first > 0) {
-    const int frames = TRY(windows_->load(0));
-    if (frames > 0 && !is_empty(frames)) {
-      TRY(encode(frames, true));
-      TRY(find_language(kWhisperFrames));
-      state_.release(*std::exchange(window_, std::nullopt));
-    }
-  }
-  seek_ = plan_.clips.front().first;
+  language_at_start_ = !language_ && plan_.clips.front().first > 0;
   return {};
 }
 
-// Starts the next window that may hold speech, or finishes.
-Status Recording::next_window() {
+Status Recording::find_language_at_start() {
+  language_at_start_ = false;
+  const int frames = TRY(windows_->load(0));
+  if (frames == 0 || is_empty(frames)) return {};
+  TRY(compute_features(frames, true));
+  TRY(encode(frames));
+  TRY(find_language(kWhisperFrames));
+  state_.release(*std::exchange(window_, std::nullopt));
+  return {};
+}
+
+// Loads the next window, unless it is empty or the recording ends before it.
+Status Recording::load_window() {
   if (clip_ == plan_.clips.size()) {
     finish();
     return {};
@@ -111,7 +125,14 @@ Status Recording::next_window() {
     go_to(seek_ + frames);
     return {};
   }
-  return start_window(frames);
+  constexpr double kFarBeyond = 16;  // mean square of 4 times full scale
+  const auto levels = windows_->levels(frames);
+  const double loudest = levels.empty() ? 0 : *std::ranges::max_element(levels);
+  if (loudest > kFarBeyond) notices_.overloaded(real_time(seconds_at(seek_)), std::sqrt(loudest));
+  TRY(compute_features(frames, false));
+  frames_ = frames;
+  loaded_ = true;
+  return {};
 }
 
 // Nothing to decode in the loaded window: below the floor, or a steady sound in which nobody speaks.
@@ -122,7 +143,7 @@ bool Recording::is_empty(int frames) const {
   return is_quiet(levels, *floor) || (is_steady(levels) && !holds_speech(without_hum(windows_->audio(frames))));
 }
 
-Status Recording::encode(int frames, bool with_silence) {
+Status Recording::compute_features(int frames, bool with_silence) {
   with_silence ? windows_->mel_with_silence(frames, mel_) : windows_->mel(frames, mel_);
   if (!std::ranges::all_of(mel_, [](float v) { return std::isfinite(v); })) {
     return unexpected(ErrorCode::bad_audio,
@@ -130,6 +151,10 @@ Status Recording::encode(int frames, bool with_silence) {
                                   real_time(seconds_at(seek_))),
                       {}, "float audio lies in [-1, 1]: scale it");
   }
+  return {};
+}
+
+Status Recording::encode(int frames) {
   window_ = state_.encode(mel_, frames);
   return check_faults();
 }
@@ -140,14 +165,14 @@ Status Recording::check_faults() {
   return {};
 }
 
-Status Recording::start_window(int frames) {
-  frames_ = frames;
-  constexpr double kFarBeyond = 16;  // mean square of 4 times full scale
-  const auto levels = windows_->levels(frames);
-  const double loudest = levels.empty() ? 0 : *std::ranges::max_element(levels);
-  if (loudest > kFarBeyond) notices_.overloaded(real_time(seconds_at(seek_)), std::sqrt(loudest));
-  TRY(encode(frames, false));
-  if (!language_) TRY(find_language(frames));
+Status Recording::start_window() {
+  if (!windows_) TRY(open());
+  if (language_at_start_) TRY(find_language_at_start());
+  TRY(go_to_window());
+  if (over()) return {};
+  loaded_ = false;
+  TRY(encode(frames_));
+  if (!language_) TRY(find_language(frames_));
   ++decoded_windows_;
   start_attempt(0);
   return {};
@@ -160,10 +185,12 @@ Status Recording::find_language(int frames) {
   auto detected = detect_language(state_, *window_, *plan_.model);
   if (detected.probability < kDoubt && frames < kWhisperFrames && !plan_.options.single_window) {
     state_.release(*window_);
-    TRY(encode(frames, true));
+    TRY(compute_features(frames, true));
+    TRY(encode(frames));
     detected = detect_language(state_, *window_, *plan_.model);
     state_.release(*window_);
-    TRY(encode(frames, false));
+    TRY(compute_features(frames, false));
+    TRY(encode(frames));
   }
   TRY(check_faults());
   language_ = detected.code;

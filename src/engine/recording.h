@@ -32,9 +32,16 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Goes on until a search waits for logits or the recording is over. At most one encoder pass of
-  // a new window, or a few for the language.
-  void advance();
+  // The three below, one after the other, go on until a search waits for logits or the recording is over.
+  // While a search does, they do nothing.
+
+  // Takes the text of a search that is done; may start the next attempt at the same window.
+  void collect();
+  // Reads on to the next window that may hold speech and computes its features: what takes no decoder.
+  // Recordings may do so at a time.
+  void prepare();
+  // Encodes that window, finds the language where it is not known, and starts the search.
+  void start();
 
   // The search to step next; null when the recording is over.
   decode::Search* search() { return search_.get(); }
@@ -59,12 +66,15 @@ class Recording {
     bool silent = false;  // nothing is said, by no-speech and log-probability
   };
 
-  Status go_on();
+  void attempt(Status (Recording::*step)());
   Status open();
-  Status next_window();
-  Status start_window(int frames);
+  Status go_to_window();
+  Status load_window();
+  Status start_window();
+  Status find_language_at_start();
   Status find_language(int frames);
-  Status encode(int frames, bool with_silence);
+  Status compute_features(int frames, bool with_silence);
+  Status encode(int frames);
   Status check_faults();
   void start_attempt(int attempt);
   void end_attempt();
@@ -99,9 +109,11 @@ class Recording {
   std::size_t clip_ = 0;
   std::int64_t seek_ = 0;  // frame of the window
   int frames_ = 0;         // of the window, within recording and clip
+  bool loaded_ = false;    // mel_ holds the window that is encoded next
   std::uint32_t decoded_windows_ = 0;
   double last_speech_ = 0;  // end of the last word, seconds
   std::optional<std::string> language_;
+  bool language_at_start_ = false;  // is to be found before the first clip
   std::vector<float> mel_;
   std::optional<models::WindowId> window_;
   std::vector<decode::RowId> rows_;

@@ -28,7 +28,8 @@ StepDecoder::StepDecoder(const Network& network, ExecContext context, ConstMatri
       cross_(geometry(network, 1, encoder_output.rows), context.gpu),
       table_(rows),
       buffers_(context.gpu),
-      logits_(rows > 0 ? 2 * rows * std::int64_t{network.config.output_dim} : 0, context.gpu) {
+      logits_(rows > 0 ? 2 * rows * std::int64_t{network.config.output_dim} : 0, context.gpu),
+      room_(context.gpu) {
   for (int row = 0; row < rows; ++row) table_.open(0);
   network_.left->encode(context_, encoder_output, 0, cross_, buffers_);
 }

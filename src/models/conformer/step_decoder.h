@@ -17,6 +17,7 @@ class StepDecoder final : public decode::StepScorer {
   int vocabulary_size() const override { return network_.config.output_dim; }
   int context_size() const override { return tokens_; }
   void score(std::span<const Input> inputs, std::span<float> logits) override;
+  std::span<float> room(std::size_t logits) override { return room_.room(logits); }
   int length(decode::RowId row) const override { return static_cast<int>(self_.length(table_.slot(row))); }
   void truncate(decode::RowId row, int length) override { self_.truncate(table_.slot(row), length); }
   void reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) override;
@@ -29,6 +30,7 @@ class StepDecoder final : public decode::StepScorer {
   cache::RowTable table_;
   DecoderBuffers buffers_;
   layers::Buffer logits_;
+  HostFloats room_;
 };
 
 }  // namespace oasr::models::conformer

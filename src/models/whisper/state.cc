@@ -73,7 +73,8 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       self_(self_geometry(network_->config, options.rows), context.gpu),
       cross_(cross_geometry(network_->config, options.windows, options.cross_storage), context.gpu),
       rows_(options.rows),
-      window_open_(static_cast<std::size_t>(options.windows)) {
+      window_open_(static_cast<std::size_t>(options.windows)),
+      room_(context.gpu) {
   pieces_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens));
   for (const kernels::KvCache& cache :
        {encoder_buffers_.keys_values.at(0, 0), self_.at(0, 0), cross_.at(0, 0)}) {
@@ -82,6 +83,7 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
   network_->layers.reserve(context_);
   context_.observer = &faults_;
   bad_rows_.reserve(static_cast<std::size_t>(2 * options.rows));
+  finite_.reserve(static_cast<std::size_t>(2 * options.rows));
   read_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens + options.rows));
   if (context.gpu != nullptr) {
     const auto rows = std::max<std::int64_t>(decoder_buffers_.tokens, 2 * options.rows);
@@ -195,10 +197,16 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
 void State::check_logits(std::span<const Input> inputs, std::span<const float> logits) {
   bad_rows_.clear();
   const auto vocabulary = static_cast<std::size_t>(vocabulary_size());
+  finite_.resize(logits.size() / vocabulary);
+  context_.pool->parallel_for(static_cast<std::int64_t>(finite_.size()), [&](std::int64_t row, int) {
+    const auto i = static_cast<std::size_t>(row);
+    finite_[i] = all_finite(logits.subspan(i * vocabulary, vocabulary)) ? 1 : 0;
+  });
+  std::size_t row = 0;
   for (const Input& input : inputs) {
-    const std::size_t rows = input.probe >= 0 ? 2 : 1;
-    if (!all_finite(logits.first(rows * vocabulary))) bad_rows_.push_back(input.row);
-    logits = logits.subspan(rows * vocabulary);
+    bool finite = finite_[row++] != 0;
+    if (input.probe >= 0) finite = finite_[row++] != 0 && finite;
+    if (!finite) bad_rows_.push_back(input.row);
   }
   faults_.settle(bad_rows_, "the output head");
 }

@@ -50,6 +50,7 @@ class State final : public AedState {
   int vocabulary_size() const override { return network_->config.vocab_size; }
   int context_size() const override { return network_->config.max_target_positions; }
   void score(std::span<const Input> inputs, std::span<float> logits) override;
+  std::span<float> room(std::size_t logits) override { return room_.room(logits); }
   int length(decode::RowId row) const override;
   void truncate(decode::RowId row, int length) override;
   void reorder(std::span<const decode::RowId> rows,
@@ -73,7 +74,9 @@ class State final : public AedState {
   std::vector<Piece> pieces_;    // of the running pass
   std::vector<std::int32_t> read_;  // rows of the pass that the head reads
   layers::Buffer logits_;        // where a GPU computes them
+  HostFloats room_;              // where it copies them
   std::vector<decode::RowId> bad_rows_;
+  std::vector<std::uint8_t> finite_;  // by row of logits
 };
 
 }  // namespace oasr::models::whisper
