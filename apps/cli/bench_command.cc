@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/bench_parts.h"
 #include "cli/command.h"
@@ -30,7 +31,7 @@ struct BenchArguments {
   int sessions = 1;
 };
 
-// One pass over one recording.
+// One pass over one recording, or over all of them together.
 struct Pass {
   double audio_seconds = 0, wall = 0, cpu = 0;
   Timings timings;  // of this pass
@@ -85,6 +86,11 @@ nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>
     row["encoder_ms_per_window"] = of([](const Pass& p) { return per(p.timings.encode_seconds, p.timings.windows); });
     row["prompt_ms"] = of([](const Pass& p) { return per(p.timings.prompt_seconds, p.timings.prompts); });
     row["decoder_ms_per_token"] = of([](const Pass& p) { return per(p.timings.step_seconds, p.timings.step_rows); });
+    row["steps"] = first.steps;
+    row["decoder_ms_per_step"] = of([](const Pass& p) { return per(p.timings.step_seconds, p.timings.steps); });
+    row["other_ms"] = of([](const Pass& p) {  // audio, features, searches, text
+      return 1e3 * (p.wall - p.timings.encode_seconds - p.timings.prompt_seconds - p.timings.step_seconds);
+    });
   }
   row["text"] = passes.front().text;
   return row;
@@ -104,10 +110,12 @@ std::string row_text(const nlohmann::ordered_json& row) {
     text += fmt::format("  features {:.2f} ms\n  encoder  {:.1f} ms\n  search   {:.2f} ms\n  rescore  {:.2f} ms\n",
                         number("features_ms"), number("encoder_ms"), number("search_ms"), number("rescoring_ms"));
   } else {
-    text += fmt::format("  encoder  {:.1f} ms a window\n  prompt   {:.2f} ms\n  decoder  {:.2f} ms a token\n",
-                        number("encoder_ms_per_window"), number("prompt_ms"), number("decoder_ms_per_token"));
+    text += fmt::format("  encoder  {:.1f} ms a window\n  prompt   {:.2f} ms\n  decoder  {:.2f} ms a token, {:.2f} ms a step\n"
+                        "  other    {:.1f} ms: audio, features, searches\n",
+                        number("encoder_ms_per_window"), number("prompt_ms"), number("decoder_ms_per_token"),
+                        number("decoder_ms_per_step"), number("other_ms"));
   }
-  return text + fmt::format("  text    {}\n", row["text"].get<std::string>());
+  return row.contains("recordings") ? text : text + fmt::format("  text    {}\n", row["text"].get<std::string>());
 }
 
 std::string as_text(const nlohmann::ordered_json& report) {
@@ -138,6 +146,67 @@ Result<Pass> run_pass(Recognizer& recognizer, const std::string& path,
   return pass;
 }
 
+// All recordings, arguments.engine.batch_size of them decoded together; the text is that of all.
+Result<Pass> run_batch(Recognizer& recognizer, const BenchArguments& arguments) {
+  std::vector<AudioInput> inputs(arguments.audio.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].path = arguments.audio[i];
+  Callbacks callbacks;
+  callbacks.cancelled = interrupted;
+  const auto before = recognizer.timings();
+  Pass pass;
+  std::optional<Error> error;
+  const Clock clock;
+  recognizer.transcribe_batch(inputs, arguments.options, [&](std::size_t i, Result<Transcript> transcript) {
+    if (!transcript) {
+      if (!error) error = transcript.error();
+      if (error->where.empty()) error->where = arguments.audio[i];
+      return;
+    }
+    pass.audio_seconds += transcript->duration;
+    pass.text += transcript->text + "\n";
+  }, callbacks);
+  pass.wall = clock.wall();
+  pass.cpu = clock.cpu();
+  pass.timings = difference(recognizer.timings(), before);
+  if (error) return unexpected(*error);
+  return pass;
+}
+
+// `run()` arguments.repeat times; what each pass gives must be the same text.
+template <class Run>
+Result<std::vector<Pass>> repeated(const BenchArguments& arguments, const std::string& name, const Run& run) {
+  std::vector<Pass> passes;
+  for (int i = 0; i < arguments.repeat; ++i) {
+    Result<Pass> pass = run();
+    if (!pass) return unexpected(pass.error());
+    if (!passes.empty() && pass->text != passes.front().text) {
+      return unexpected(ErrorCode::internal, "the text differs between two passes", name);
+    }
+    passes.push_back(std::move(*pass));
+  }
+  return passes;
+}
+
+// A row a recording, or one for all.
+Result<nlohmann::ordered_json> measure_passes(Recognizer& recognizer, const BenchArguments& arguments) {
+  auto rows = nlohmann::ordered_json::array();
+  if (const int together = arguments.engine.batch_size; together > 1) {
+    const std::string name = fmt::format("{} recordings, {} at a time", arguments.audio.size(), together);
+    const auto passes = repeated(arguments, name, [&] { return run_batch(recognizer, arguments); });
+    if (!passes) return unexpected(passes.error());
+    rows.push_back(summary(name, *passes));
+    rows.back()["recordings"] = arguments.audio.size();
+    rows.back()["batch_size"] = together;
+    return rows;
+  }
+  for (const auto& path : arguments.audio) {
+    const auto passes = repeated(arguments, path, [&] { return run_pass(recognizer, path, arguments.options); });
+    if (!passes) return unexpected(passes.error());
+    rows.push_back(summary(path, *passes));
+  }
+  return rows;
+}
+
 // One more pass over the first recording with every layer timed.
 Result<nlohmann::ordered_json> layer_rows(Recognizer& recognizer, const BenchArguments& arguments) {
   recognizer.measure_layers(true);
@@ -159,26 +228,15 @@ Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const st
       {"model", nlohmann::ordered_json::parse(recognizer->report(), nullptr, false)},
       {"load_seconds", clock.wall()},
       {"load_cpu_seconds", clock.cpu()}};
-  auto rows = nlohmann::ordered_json::array();
-  for (const auto& path : arguments.audio) {
-    std::vector<Pass> passes;
-    for (int i = 0; i < arguments.repeat; ++i) {
-      auto pass = run_pass(*recognizer, path, arguments.options);
-      if (!pass) return unexpected(pass.error());
-      if (!passes.empty() && pass->text != passes.front().text) {
-        return unexpected(ErrorCode::internal, "the text differs between two passes", path);
-      }
-      passes.push_back(std::move(*pass));
-    }
-    rows.push_back(summary(path, passes));
-  }
+  auto rows = measure_passes(*recognizer, arguments);
+  if (!rows) return unexpected(rows.error());
   report["peak_mib"] = peak_mib();
   if (arguments.per_layer) {
     auto layers = layer_rows(*recognizer, arguments);
     if (!layers) return unexpected(layers.error());
     report["layers"] = std::move(*layers);
   }
-  report["audio"] = std::move(rows);
+  report["audio"] = std::move(*rows);
   return report;
 }
 
@@ -198,6 +256,10 @@ Status check_arguments(const BenchArguments& arguments) {
   if (arguments.streaming && arguments.per_layer) {
     return unexpected(ErrorCode::invalid_argument, "does not go with --streaming", "--per-layer",
                       "measure layers of whole utterances, with --chunk-size for their mask");
+  }
+  if (arguments.streaming && arguments.engine.batch_size != 1) {
+    return unexpected(ErrorCode::invalid_argument, "does not go with --streaming", "--batch-size",
+                      "--sessions says how many streams there are");
   }
   if (!arguments.streaming && arguments.sessions != 1) {
     return unexpected(ErrorCode::invalid_argument, "needs --streaming", "--sessions");
@@ -240,6 +302,8 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   command->add_option("--audio", a->audio, "Recordings with speech")->required()->type_name("AUDIO");
   command->add_option("--repeat", a->repeat, "Passes; medians are shown")
       ->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--batch-size", a->engine.batch_size, "Above 1: recordings decoded together, measured as one")
+      ->capture_default_str();
   command->add_option("-t,--threads", a->engine.threads, "0: what the cgroup quota allows");
   command->add_option("--dtype", a->engine.dtype, "Weights: auto, float32, float16, bfloat16");
   command->add_option("-l,--language", a->options.language, "Code or English name; auto detects");
