@@ -37,7 +37,8 @@ from score_recipes import MODES
 SEPARATOR = "~"  # between the id of an utterance and the number of the copy
 RESAMPLES = 10000
 SEED = 1
-HEAD = "| file | WER % | difference [95 %] | p | one copy | other texts |\n|---|---|---|---|---|---|"
+HEAD = ("| file | WER % | difference [95 %] | p | one copy | by set [95 %] | other texts |\n"
+        "|---|---|---|---|---|---|---|")
 
 
 def shift(source, target, milliseconds):
@@ -112,6 +113,14 @@ def bootstrap(pairs):
     return found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES) - 1], 2 * min(below, RESAMPLES - below) / RESAMPLES
 
 
+def difference(more, full, keys):
+    """Points and interval of the utterances `keys`."""
+    pairs = [(sum(more[key].values()), sum(w for _, w, _ in full[key].values())) for key in keys]
+    words = sum(w for _, w in pairs)
+    low, high, p = bootstrap(pairs)
+    return f"{100 * sum(e for e, _ in pairs) / words:+.2f} [{low:+.2f}, {high:+.2f}]", p
+
+
 def summarize(paths):
     full = read_scores(paths[0])
     words = sum(w for copies in full.values() for _, w, _ in copies.values())
@@ -119,20 +128,20 @@ def summarize(paths):
     copies = sorted({copy for of_one in full.values() for copy in of_one})
     yield f"{len(full)} utterances, {len(copies)} copies each, {words} words in all"
     yield HEAD
-    yield f"| {Path(paths[0]).stem} | {100 * errors / words:.2f} | | | | |"
+    yield f"| {Path(paths[0]).stem} | {100 * errors / words:.2f} | | | | | |"
+    sets = list(dict.fromkeys(group for group, _ in full))
     for path in paths[1:]:
         other = read_scores(path)
         if {key: set(of_one) for key, of_one in other.items()} != {key: set(of_one) for key, of_one in full.items()}:
             sys.exit(f"{path} has other utterances than {paths[0]}")
         more = {key: {copy: other[key][copy][0] - full[key][copy][0] for copy in full[key]} for key in full}
-        pairs = [(sum(more[key].values()), sum(w for _, w, _ in full[key].values())) for key in full]
-        difference = 100 * sum(e for e, _ in pairs) / words
-        low, high, p = bootstrap(pairs)
+        changed, p = difference(more, full, full)
+        by_set = ", ".join(f"{name} {difference(more, full, [k for k in full if k[0] == name])[0]}" for name in sets)
+        rate = 100 * sum(e for copies in other.values() for e, _, _ in copies.values()) / words
         singles = [100 * sum(more[key].get(copy, 0) for key in full) * len(copies) / words for copy in copies]
         spread = f"{statistics.stdev(singles):.2f}" if len(singles) > 1 else ""
         texts = sum(full[key][copy][2] != other[key][copy][2] for key in full for copy in full[key])
-        yield (f"| {Path(path).stem} | {100 * errors / words + difference:.2f} | {difference:+.2f} [{low:+.2f}, {high:+.2f}] "
-               f"| {p:.3f} | {spread} | {texts} of {sum(len(of_one) for of_one in full.values())} |")
+        yield (f"| {Path(path).stem} | {rate:.2f} | {changed} | {p:.3f} | {spread} | {by_set} | {texts} of {sum(len(of_one) for of_one in full.values())} |")
 
 
 def main():
