@@ -69,9 +69,14 @@ class Weights {
   std::size_t data_ = 0;
 };
 
-// y = bias + x W for `Rows` rows at a time, W [inputs, outputs] with outputs a multiple of 32 /
+// Parts of the functions that are compiled for AVX2 too.
+#define OASR_PART [[gnu::always_inline]]
+
+using EightLanes = float __attribute__((vector_size(32)));
+
+// y = bias + x W for `Rows` rows at a time, W [inputs, outputs] with outputs a multiple of eight vectors /
 // Rows. Vectors run along the outputs and sums along the inputs, so the order of a sum is that of
-// its definition. A convolution of three taps is such a product on rows of three neighbouring
+// its definition, whatever the width of a vector. A convolution of three taps is such a product on rows of three neighbouring
 // times.
 struct Dense {
   std::size_t inputs = 0, outputs = 0;
@@ -93,31 +98,24 @@ struct Dense {
   }
   Dense(std::size_t in, std::size_t out) : inputs(in), outputs(out), weights(in * out), bias(out) {}
 
-  template <std::size_t Rows>
-  void apply(const float* x, std::size_t x_stride, float* y, std::size_t y_stride) const {
+  template <class Lanes, std::size_t Rows>
+  OASR_PART void apply(const float* x, std::size_t x_stride, float* y, std::size_t y_stride) const {
+    constexpr std::size_t kLanes = sizeof(Lanes) / sizeof(float);
     constexpr std::size_t kVectors = 8 / Rows;  // of a block: what fits the registers
-    for (std::size_t o = 0; o < outputs; o += kVectors * kFrameLanes) {
-      FrameLanes sum[Rows][kVectors];
-      for (std::size_t v = 0; v < kVectors; ++v) {
-        for (std::size_t r = 0; r < Rows; ++r) sum[r][v] = load(&bias[o + v * kFrameLanes]);
-      }
+    for (std::size_t o = 0; o < outputs; o += kVectors * kLanes) {
+      Lanes sum[Rows][kVectors];
+      for (std::size_t r = 0; r < Rows; ++r) std::memcpy(sum[r], &bias[o], sizeof(sum[r]));
       const float* w = &weights[o];
       for (std::size_t i = 0; i < inputs; ++i, w += outputs) {
+        Lanes weight[kVectors];
+        std::memcpy(weight, w, sizeof(weight));
         for (std::size_t v = 0; v < kVectors; ++v) {
-          const FrameLanes weight = load(w + v * kFrameLanes);
-          for (std::size_t r = 0; r < Rows; ++r) sum[r][v] += weight * x[r * x_stride + i];
+          for (std::size_t r = 0; r < Rows; ++r) sum[r][v] += weight[v] * x[r * x_stride + i];
         }
       }
       for (std::size_t r = 0; r < Rows; ++r)
         std::memcpy(y + r * y_stride + o, sum[r], sizeof(sum[r]));
     }
-  }
-
- private:
-  static FrameLanes load(const float* p) {
-    FrameLanes lanes;
-    std::memcpy(&lanes, p, sizeof(lanes));
-    return lanes;
   }
 };
 
@@ -177,15 +175,28 @@ struct SileroVad::State {
 
   float step(std::span<const float, kStep> samples) {
     magnitudes(samples);
-    conv1.apply<4>(spectra.data(), kBins, &a1[128], 128);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) return score_avx2();
+#endif
+    return score<FrameLanes>();
+  }
+
+#if defined(__x86_64__)
+  [[gnu::target("avx2")]] float score_avx2() { return score<EightLanes>(); }
+#endif
+
+  // Of the spectra; the same bits for every kind of Lanes.
+  template <class Lanes>
+  OASR_PART float score() {
+    conv1.apply<Lanes, 4>(spectra.data(), kBins, &a1[128], 128);
     relu(std::span(a1).subspan(128, 4 * 128));
-    conv2.apply<2>(a1.data(), 2 * 128, &a2[64], 64);
+    conv2.apply<Lanes, 2>(a1.data(), 2 * 128, &a2[64], 64);
     relu(std::span(a2).subspan(64, 2 * 64));
-    conv3.apply<1>(a2.data(), 0, &a3[64], 0);
+    conv3.apply<Lanes, 1>(a2.data(), 0, &a3[64], 0);
     relu(std::span(a3).subspan(64, 64));
-    conv4.apply<1>(a3.data(), 0, lstm_input.data(), 0);
+    conv4.apply<Lanes, 1>(a3.data(), 0, lstm_input.data(), 0);
     relu(std::span(lstm_input).first(kUnits));
-    lstm.apply<1>(lstm_input.data(), 0, gates.data(), 0);
+    lstm.apply<Lanes, 1>(lstm_input.data(), 0, gates.data(), 0);
     float score = out_bias;
     for (std::size_t i = 0; i < kUnits; ++i) {
       const float in = sigmoid(gates[i]), forget = sigmoid(gates[kUnits + i]);
