@@ -51,6 +51,10 @@ struct GateReport {
   std::vector<BackOffStep> back_off;
 };
 
+// What the model is made with: the fewest layers that passed; where none did, those that were tried last. null:
+// none went back.
+const BackOffStep* kept_step(const GateReport& report);
+
 struct GateOptions {
   std::string manifest;           // JSON Lines, as `oasr eval` reads them
   double max_wer_increase = 0.1;  // points of word error, from 0

@@ -145,6 +145,15 @@ Symptoms symptoms_of(const EvalReport& report) {
   return symptoms;
 }
 
+const BackOffStep* kept_step(const GateReport& report) {
+  const BackOffStep* kept = nullptr;
+  for (const BackOffStep& step : report.back_off) {
+    const bool fewer = kept != nullptr && step.passed && step.layers.size() < kept->layers.size();
+    if (kept == nullptr || !kept->passed || fewer) kept = &step;
+  }
+  return kept;
+}
+
 Result<GateReport> judge(const GateOptions& options, std::span<const GateSide> full,
                          std::span<const GateSide> quantized) {
   const auto same_mode = [](const GateSide& a, const GateSide& b) { return a.mode == b.mode; };

@@ -73,8 +73,13 @@ Status check_quantize_options(const QuantizeOptions& options) {
   TRY(check_numbers(options));
   TRY(calibration_dtype(options.calib_dtype));
   if (options.calib_manifest.empty() && quantize::needs_calibration(recipe)) {
-    return refuse("calib_manifest", "the recipe " + recipe.name + " calibrates, and no recordings are given",
-                  "give a manifest of recordings, or use a recipe without calibration (int8_w8a8_rtn)");
+    // Convolutions make a recipe calibrate that by itself does not.
+    const bool itself = quantize::needs_calibration(TRY(quantize::find_recipe(options.recipe)));
+    return refuse("calib_manifest",
+                  itself ? "the recipe " + recipe.name + " calibrates, and no recordings are given"
+                         : "the input scales of convolutions are calibrated, and no recordings are given",
+                  itself ? "give a manifest of recordings, or use a recipe without calibration (int8_w8a8_rtn)"
+                         : "give a manifest of recordings, or leave conv1d and conv2d out");
   }
   std::optional<quantize::Budget> budget;
   if (!options.budget.empty()) budget = TRY(quantize::parse_budget(options.budget));

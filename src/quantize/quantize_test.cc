@@ -314,7 +314,22 @@ TEST_F(Quantize, ConvolutionsGetStaticScales) {
   }
   options.recipe = "int8_w8a8_rtn";
   options.calib_manifest.clear();
-  EXPECT_THAT(refusal("other"), HasSubstr("calib_manifest"));
+  EXPECT_THAT(refusal("other"), AllOf(HasSubstr("calib_manifest"), HasSubstr("leave conv1d and conv2d out")));
+}
+
+TEST_F(Quantize, AChoiceWithoutLayersIsRefusedBeforeAnythingIsDecoded) {
+  options.module_types = {"conv1d"};
+  EXPECT_THAT(refusal(), HasSubstr("no layer of kind conv1d"));
+  EXPECT_FALSE(fs::exists(path("out.calibration")));
+}
+
+TEST_F(Quantize, AKindThatTheModelDoesNotHaveIsNoted) {
+  options.module_types = {"linear", "conv1d"};
+  const auto outcome = run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_THAT(outcome->summary, HasSubstr("no layer of the model is of kind conv1d"));
+  options.module_types = {"all"};
+  EXPECT_THAT(run("all").value().summary, Not(HasSubstr("no layer of the model is of kind")));
 }
 
 TEST_F(Quantize, RefusesBadInputByName) {

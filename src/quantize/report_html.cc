@@ -129,11 +129,10 @@ std::string to_look_at(const Report& report) {
     sentences.push_back(fmt::format("{} loses most: {} alone{}{}.", layer.path, decibels(layer.alone->snr_db),
                                     layer.cause.empty() ? "" : "; ", layer.cause));
   }
-  if (report.gate && !report.gate->back_off.empty()) {
-    const auto& last = report.gate->back_off.back();
-    sentences.push_back(
-        fmt::format("The gate put {} layers back to {}, which costs {} and leaves {:+.2f} points.",
-                    last.layers.size(), report.gate->returned_to, mebibytes(last.bytes), last.increase));
+  if (const auto* kept = report.gate ? kept_step(*report.gate) : nullptr) {
+    sentences.push_back(fmt::format("The gate put {} back to {}, which costs {} and leaves {:+.2f} points.",
+                                    counted(std::ssize(kept->layers), "layer"), report.gate->returned_to,
+                                    mebibytes(kept->bytes), kept->increase));
   }
   if (report.gate) {
     for (const auto& mode : report.gate->modes) {

@@ -19,11 +19,6 @@ Layers layers_that(const Report& report, Keep keep) {
   return layers;
 }
 
-// "1 layer", "3 layers"
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -33,6 +28,10 @@ double median(std::vector<double> values) {
 std::string ratio_text(double ratio) { return fmt::format("{:.{}f} times", ratio, ratio < 10 ? 1 : 0); }
 
 }  // namespace
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
   std::string out;

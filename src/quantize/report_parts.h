@@ -19,6 +19,8 @@ using Table = std::vector<std::vector<std::string>>;
 // Of what was not measured: without the columns that have nothing or "–" in every row below the head.
 Table without_empty_columns(const Table& table);
 
+// "1 layer", "2 layers"
+std::string counted(std::int64_t count, std::string_view noun);
 // "61.2 MiB"
 std::string mebibytes(std::int64_t bytes);
 // "23.4 dB", or "exact" without any error.

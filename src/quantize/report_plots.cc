@@ -204,7 +204,7 @@ double top_of_bars(std::vector<double> bars) {
   return others > 0 && bars.front() > kFar * others ? kRoom * others : bars.front();
 }
 
-// A bar before, and one after in front of it. Beside one that goes beyond the axis stands what it is.
+// A bar before and one after, the shorter in front. Beside one that goes beyond the axis stands what it is.
 std::string pair_plot(const Layers& layers, std::string_view axis,
                       const std::function<std::optional<double>(const LayerEntry&)>& before,
                       const std::function<std::optional<double>(const LayerEntry&)>& after,
@@ -221,11 +221,12 @@ std::string pair_plot(const Layers& layers, std::string_view axis,
     const auto from = before(*layers[i]), to = after(*layers[i]);
     std::string marks, note;
     if (from) {
-      marks += chart.bar(i, 0, *from, chart.step() * 0.8, "before");
+      marks = chart.bar(i, 0, *from, chart.step() * 0.8, "before");
       note += fmt::format("before {:.3g} {}", *from, unit);
     }
     if (to) {
-      marks += chart.bar(i, 0, *to, chart.step() * 0.8, "after");
+      const std::string bar = chart.bar(i, 0, *to, chart.step() * 0.8, "after");
+      marks = *to > from.value_or(*to) ? bar + marks : marks + bar;
       note += fmt::format("{}after {:.3g} {}", note.empty() ? "" : ", ", *to, unit);
     }
     if (bars[i] > scale.high) {

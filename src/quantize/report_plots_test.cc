@@ -50,6 +50,20 @@ TEST(ReportPlots, ABarFarAboveAllOthersLeavesThemTheirHeight) {
   EXPECT_EQ(count_of(svg, "before 90 ms, after 70 ms"), 2);
 }
 
+TEST(ReportPlots, ABarThatGrewDoesNotHideTheOneBefore) {
+  auto report = report_of({layer("a", 20), layer("b", 20)});
+  report.layers[0].ms_before = 2, report.layers[0].ms_after = 1;
+  report.layers[1].ms_before = 1, report.layers[1].ms_after = 2;
+  const auto svg = time_plot(report);
+  std::vector<std::string> kinds;  // the later lies in front
+  for (std::size_t at = 0; (at = svg.find("class=\"", at)) != svg.npos;) {
+    at += 7;
+    const auto kind = svg.substr(at, svg.find('"', at) - at);
+    if (kind == "before" || kind == "after") kinds.push_back(kind);
+  }
+  EXPECT_THAT(kinds, ::testing::ElementsAre("before", "after", "after", "before"));
+}
+
 TEST(ReportPlots, StagesAreNamedByTheLastPartsThatFit) {
   std::vector<LayerEntry> layers;
   for (int i = 0; i < 90; ++i) layers.push_back(layer("encoder.layers." + std::to_string(i / 30) + ".w", 20));

@@ -229,6 +229,26 @@ TEST(ReportText, TheGateSpeaksOfItsIntervals) {
   EXPECT_THAT(text, HasSubstr("(95 % interval -1.20 to -0.80): it hears better."));
 }
 
+// Backing off tries fewer layers after the first that passed.
+TEST(ReportText, TheLayersThatWentBackAreThoseOfTheShortestStepThatPassed) {
+  auto report = report_of({layer("a", 20)});
+  report.gate = GateReport{};
+  report.gate->back_off = {{.layers = {}, .increase = 3},
+                           {.layers = {"a", "b", "c", "d"}, .increase = 0.05, .passed = true, .bytes = 4 << 20},
+                           {.layers = {"a", "b"}, .increase = 2, .passed = false, .bytes = 2 << 20},
+                           {.layers = {"a", "b", "c"}, .increase = 1, .passed = false, .bytes = 3 << 20}};
+  EXPECT_THAT(joined(to_text(report)), HasSubstr("4 layers back at full precision, 4.0 MiB more: +0.05 points"));
+  EXPECT_THAT(to_html(report), HasSubstr("The gate put 4 layers back to full precision, which costs 4.0 MiB"));
+}
+
+TEST(ReportText, OneReasonMoreIsNamed) {
+  std::vector<LayerEntry> layers = {layer("a", 20), skipped("b", "one"), skipped("c", "two"), skipped("d", "three")};
+  layers.push_back(skipped("e", "four"));
+  EXPECT_THAT(to_text(report_of(layers)), HasSubstr("1 x four"));
+  layers.push_back(skipped("f", "five"));
+  EXPECT_THAT(joined(to_text(report_of(layers))), HasSubstr("2 x another reason"));
+}
+
 TEST(ReportText, AnalysisListsAllLayersWithTheCause) {
   const auto report = large_report();
   const auto text = analysis_text(report);

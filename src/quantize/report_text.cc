@@ -36,11 +36,13 @@ std::string skipped_lines(const Report& report) {
   }
   std::ranges::stable_sort(reasons, std::greater<>(), &Reason::layers);
   std::string text;
-  for (std::size_t i = 0; i < std::min(kReasons, reasons.size()); ++i) {
+  // One more takes no more lines than to say that there is one.
+  const std::size_t shown = reasons.size() == kReasons + 1 ? reasons.size() : std::min(kReasons, reasons.size());
+  for (std::size_t i = 0; i < shown; ++i) {
     text += line(i == 0 ? "not quantized" : "", fmt::format("{} x {}", reasons[i].layers, reasons[i].text));
   }
   std::int64_t others = 0;
-  for (std::size_t i = kReasons; i < reasons.size(); ++i) others += reasons[i].layers;
+  for (std::size_t i = shown; i < reasons.size(); ++i) others += reasons[i].layers;
   if (others > 0)
     text += line("", fmt::format("{} x another reason (quantization_report.json has them)", others));
   return text;
@@ -75,10 +77,10 @@ std::string gate_lines(const GateReport& gate) {
   if (!gate.passed && !gate.verdict.empty()) text += line("", gate.verdict);
   for (const auto& mode : gate.modes) text += line("", mode_sentence(mode));
   if (const auto words = words_sentence(gate); !words.empty()) text += line("", words);
-  if (!gate.back_off.empty()) {
-    const auto& last = gate.back_off.back();
-    text += line("back-off", fmt::format("{} layers back at {}, {} more: {:+.2f} points", last.layers.size(),
-                                         gate.returned_to, mebibytes(last.bytes), last.increase));
+  if (const auto* kept = kept_step(gate)) {
+    text += line("back-off",
+                 fmt::format("{} back at {}, {} more: {:+.2f} points", counted(std::ssize(kept->layers), "layer"),
+                             gate.returned_to, mebibytes(kept->bytes), kept->increase));
   }
   return text;
 }

@@ -65,6 +65,12 @@ Run::Run(const QuantizeOptions& options, std::filesystem::path source, std::file
   for (const quant::QuantKind kind : kinds) {
     report_.module_types.emplace_back(enum_name(quant::quant_kind_names(), kind));
   }
+  for (const std::string& word : recipe_.module_types) {
+    const auto kind = parse_enum(quant::quant_kind_names(), word);
+    if (kind && std::ranges::none_of(bench_.facts(), [&](const auto& layer) { return layer.kind == *kind; })) {
+      report_.notes.push_back("no layer of the model is of kind " + word + ", which was asked for");
+    }
+  }
   report_.calib_dtype = options_.calib_dtype;
   if (bench_.dtype()) {
     report_.notes.push_back("what the layers get and what the model says was seen on a copy with matrices in " +
@@ -104,6 +110,8 @@ Status Run::calibrate() {
       .recipe = recipe_.name,
       .options = options_of(recipe_)};
   decisions.options["calibration.dtype"] = options_.calib_dtype;
+  // Refused before anything takes long.
+  TRY(quant::select(decisions.request, bench_.facts(), quant::Origin::calibrated));
   const bool asks_language = dynamic_cast<const models::AedModel*>(bench_.loaded().model.get()) != nullptr;
   if (options_.language != "auto" && !asks_language) {
     return unexpected(ErrorCode::invalid_argument, "the model is asked for no language", "language",

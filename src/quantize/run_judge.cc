@@ -130,16 +130,11 @@ Result<bool> Run::judge() {
   return settle(std::move(verdict));
 }
 
-// The shortest list of layers that passed is the plan.
+// The shortest list of layers that passed is the plan; where none did, the report is about all quantized.
 Result<bool> Run::settle(GateReport verdict) {
-  std::vector<std::string> kept;
-  std::size_t fewest = SIZE_MAX;
-  for (const BackOffStep& step : verdict.back_off) {
-    if (!step.passed || step.layers.size() >= fewest) continue;
-    fewest = step.layers.size();
-    kept = step.layers;
-  }
   report_.gate = std::move(verdict);
+  const BackOffStep* step = kept_step(*report_.gate);
+  const auto kept = step != nullptr && step->passed ? step->layers : std::vector<std::string>();
   if (kept != returned_) {
     TRY(plan(kept));
     TRY(stage());
