@@ -108,6 +108,7 @@ class Recognizer {
   std::string report() const;
 
  private:
+  friend struct LoadedFacade;  // oasr's own
   struct Impl;
   explicit Recognizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

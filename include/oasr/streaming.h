@@ -59,6 +59,7 @@ class StreamingRecognizer {
   std::string report() const;
 
  private:
+  friend struct LoadedFacade;  // oasr's own
   struct Impl;
   explicit StreamingRecognizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/layer_profile.h"
 #include "api/load_options.h"
+#include "api/loaded_facade.h"
 #include "api/open_input.h"
 #include "api/timed_model.h"
 #include "base/json.h"
@@ -52,9 +53,13 @@ struct Recognizer::Impl {
     auto loaded = TRY(load::load_model(path, options, context));
     if (loaded.on_gpu) model_gpu = std::move(device.gpu);
     if (!loaded.on_gpu) context.gpu = nullptr;
-    model = std::move(loaded.model);
-    quantization = std::make_shared<const load::QuantizationReport>(std::move(loaded.report));
+    take(loaded);
     return {};
+  }
+
+  void take(const load::LoadedModel& loaded) {
+    model = loaded.model;
+    quantization = std::make_shared<const load::QuantizationReport>(loaded.report);
   }
 
   // Notes on a result how the model ran.
@@ -94,6 +99,19 @@ Result<Recognizer> Recognizer::load(const EngineConfig& config) {
     TRY(impl->start_transcriber());
     impl->timings->load_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return Recognizer(std::move(impl));
+  });
+}
+
+Result<Recognizer> LoadedFacade::recognizer(const load::LoadedModel& loaded, const EngineConfig& config) {
+  return guarded([&]() -> Result<Recognizer> {
+    if (TRY(open_device(config.device)).gpu != nullptr) return Recognizer::load(config);
+    TRY(check_batch_size(config.batch_size));
+    auto impl = std::make_unique<Recognizer::Impl>();
+    impl->config = config;
+    TRY(impl->start_threads());
+    impl->take(loaded);
+    TRY(impl->start_transcriber());
     return Recognizer(std::move(impl));
   });
 }

@@ -3,6 +3,7 @@
 #include "api/device.h"
 #include "api/guard.h"
 #include "api/load_options.h"
+#include "api/loaded_facade.h"
 #include "api/open_input.h"
 #include "base/json.h"
 #include "engine/streaming.h"
@@ -19,6 +20,28 @@ struct StreamingRecognizer::Impl {
   ExecContext context;
   double chunk_seconds = 0;
   std::unique_ptr<engine::StreamingSessions> sessions;  // after the pool: they use it to the end
+
+  Status start_threads(const EngineConfig& config) {
+    name = config.model;
+    context.isa = TRY(selected_isa());
+    pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
+    context.pool = pool.get();
+    return {};
+  }
+
+  Status serve(const load::LoadedModel& loaded, const std::string& path, const TranscribeOptions& options,
+               const StreamingOptions& streaming) {
+    model = std::dynamic_pointer_cast<const models::CtcModel>(loaded.model);
+    if (model == nullptr) {
+      return unexpected(ErrorCode::unsupported,
+                        loaded.model->info().architecture + " decodes whole windows and can not be streamed", path,
+                        "use a model with a CTC head (a WeNet U2++), or leave --streaming out");
+    }
+    quantization = loaded.report;
+    sessions = TRY(engine::StreamingSessions::create(model, options, streaming, context));
+    chunk_seconds = sessions->chunk_seconds();
+    return {};
+  }
 
   // Decodes what is complete and tells the events.
   Status tell(Session session, const std::function<void(const StreamEvent&)>& event) {
@@ -70,24 +93,24 @@ Result<StreamingRecognizer> StreamingRecognizer::load(const EngineConfig& config
     auto how = TRY(load_options(config.dtype, config.quantization, config.quantization_options));
     const auto path = TRY(locate_model(config.model, config.download));
     auto impl = std::make_unique<Impl>();
-    impl->name = config.model;
-    impl->context.isa = TRY(selected_isa());
-    impl->pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
-    impl->context.pool = impl->pool.get();
+    TRY(impl->start_threads(config));
     impl->device = TRY(open_device(config.device));
     impl->context.gpu = impl->device.gpu.get();
     how.gpu_optional = impl->device.optional;
-    auto loaded = TRY(load::load_model(path, how, impl->context));
+    const auto loaded = TRY(load::load_model(path, how, impl->context));
     if (!loaded.on_gpu) impl->context.gpu = nullptr;
-    impl->model = std::dynamic_pointer_cast<const models::CtcModel>(loaded.model);
-    if (impl->model == nullptr) {
-      return unexpected(ErrorCode::unsupported,
-                        loaded.model->info().architecture + " decodes whole windows and can not be streamed", path,
-                        "use a model with a CTC head (a WeNet U2++), or leave --streaming out");
-    }
-    impl->quantization = std::move(loaded.report);
-    impl->sessions = TRY(engine::StreamingSessions::create(impl->model, options, streaming, impl->context));
-    impl->chunk_seconds = impl->sessions->chunk_seconds();
+    TRY(impl->serve(loaded, path, options, streaming));
+    return StreamingRecognizer(std::move(impl));
+  });
+}
+
+Result<StreamingRecognizer> LoadedFacade::streaming(const load::LoadedModel& loaded, const EngineConfig& config,
+                                                    const TranscribeOptions& options) {
+  return guarded([&]() -> Result<StreamingRecognizer> {
+    if (TRY(open_device(config.device)).gpu != nullptr) return StreamingRecognizer::load(config, options);
+    auto impl = std::make_unique<StreamingRecognizer::Impl>();
+    TRY(impl->start_threads(config));
+    TRY(impl->serve(loaded, config.model, options, {}));
     return StreamingRecognizer(std::move(impl));
   });
 }

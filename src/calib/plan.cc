@@ -81,7 +81,7 @@ std::vector<float> outputs_of(const quant::LinearMethod& method, ConstMatrix x, 
 
 Planner::Planner(const layers::LayerList& layers, const Weights& weights, const quant::QuantLayout& layout,
                  const Statistics& statistics, const PlanOptions& options, ExecContext context)
-    : layers_(layers),
+    : layers_(&layers),
       weights_(weights),
       layout_(layout),
       statistics_(statistics),
@@ -237,7 +237,7 @@ Result<GroupPlan> Planner::best_smoothing(const quant::SmoothGroup& group,
 }
 
 kernels::Activation Planner::activation_of(const std::string& path) const {
-  const layers::Linear* linear = layers_.find_linear(path);
+  const layers::Linear* linear = layers_->find_linear(path);
   CHECK(linear != nullptr, "groups are of products");
   return linear->spec().activation;
 }
@@ -370,7 +370,7 @@ Status Planner::relieve(Plan& plan) const {
   if (!options_.greatest_loss) return {};
   for (auto& [path, layer] : plan.layers) {
     const auto scheme = TRY(quant::find_scheme(layer.scheme));
-    if (scheme->fallback.empty() || layers_.find_linear(path) == nullptr || !reached(path)) continue;
+    if (scheme->fallback.empty() || layers_->find_linear(path) == nullptr || !reached(path)) continue;
     if (options_.cancelled && options_.cancelled()) return unexpected(ErrorCode::cancelled, "stopped");
     const Loss loss = TRY(error_of({path}, exact_outputs({path}), layer.exponents, plan, false));
     if (loss.token <= *options_.greatest_loss) continue;
@@ -418,7 +418,7 @@ Result<std::vector<float>> Planner::corrected_bias(const LayerPlan& layer) const
   const std::string& path = layer.facts.path;
   std::vector<float> bias = weights_.bias(path);
   const auto found = statistics_.find(path);
-  if (!options_.bias_correction || bias.empty() || layers_.find_linear(path) == nullptr ||
+  if (!options_.bias_correction || bias.empty() || layers_->find_linear(path) == nullptr ||
       found == statistics_.end() || found->second.rows() == 0) {
     return std::vector<float>();
   }

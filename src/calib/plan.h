@@ -80,6 +80,9 @@ class Planner {
   Planner(const layers::LayerList& layers, const Weights& weights, const quant::QuantLayout& layout,
           const Statistics& statistics, const PlanOptions& options, ExecContext context);
 
+  // The layers of the same model, loaded again.
+  void reload(const layers::LayerList& layers) { layers_ = &layers; }
+
   // The layers of `spec` (quant::select); their schemes become the static variants where the options say
   // so. A group is smoothed if one of its consumers is quantized and its error on sampled rows is smaller
   // so: the identity is always a candidate. Errors: bad_checkpoint, a weight that is not finite;
@@ -136,7 +139,7 @@ class Planner {
   void clip_rows(const LayerPlan& layer, quant::WeightSource& weight) const;
   bool has_chain(std::string_view path) const;
 
-  const layers::LayerList& layers_;
+  const layers::LayerList* layers_;
   const Weights& weights_;
   const quant::QuantLayout& layout_;
   const Statistics& statistics_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/digest.h"
+#include "api/loaded_facade.h"
 #include "base/result.h"
 #include "eval/lines.h"
 #include "oasr/recognizer.h"
@@ -111,9 +112,9 @@ AudioInput audio_of(const EvalInput& row) {
   return audio;
 }
 
-Result<EvalReport> decode_offline(Sheet sheet, const EngineConfig& config, const EvalInputs& inputs,
-                                  const GateOptions& options) {
-  auto recognizer = TRY(Recognizer::load(config));
+Result<EvalReport> decode_offline(Sheet sheet, const EngineConfig& config, const load::LoadedModel* loaded,
+                                  const EvalInputs& inputs, const GateOptions& options) {
+  auto recognizer = TRY(loaded ? LoadedFacade::recognizer(*loaded, config) : Recognizer::load(config));
   std::vector<AudioInput> audio;
   for (const EvalInput& row : inputs.rows) audio.push_back(audio_of(row));
   Callbacks callbacks;
@@ -130,8 +131,10 @@ Result<EvalReport> decode_offline(Sheet sheet, const EngineConfig& config, const
 
 // Nothing: the model is none that can be cut into chunks.
 Result<std::optional<EvalReport>> decode_streams(Sheet sheet, const EngineConfig& config,
-                                                 const EvalInputs& inputs, const GateOptions& options) {
-  auto recognizer = StreamingRecognizer::load(config, options.decode);
+                                                 const load::LoadedModel* loaded, const EvalInputs& inputs,
+                                                 const GateOptions& options) {
+  auto recognizer = loaded ? LoadedFacade::streaming(*loaded, config, options.decode)
+                           : StreamingRecognizer::load(config, options.decode);
   if (!recognizer && recognizer.error().code == ErrorCode::unsupported) return std::optional<EvalReport>();
   if (!recognizer) return unexpected(recognizer.error());
   for (std::size_t index = 0; index < inputs.rows.size(); ++index) {
@@ -175,14 +178,14 @@ Result<EvalInputs> read_gate_inputs(const GateOptions& options,
 
 Result<std::vector<GateSide>> decode_side(const std::string& subject, const std::string& model,
                                           const EvalInputs& inputs, const GateOptions& options,
-                                          const GateCallbacks& callbacks) {
+                                          const GateCallbacks& callbacks, const load::LoadedModel* loaded) {
   EngineConfig config = options.engine;
   config.model = model;
   const auto sheet = [&](const char* mode) { return Sheet(inputs, subject + ", " + mode, callbacks); };
   // Streams first: options that a stream does not have are refused before the long part.
   std::optional<EvalReport> streams;
-  if (options.streaming) streams = TRY(decode_streams(sheet("streaming"), config, inputs, options));
-  auto offline = TRY(decode_offline(sheet("offline"), config, inputs, options));
+  if (options.streaming) streams = TRY(decode_streams(sheet("streaming"), config, loaded, inputs, options));
+  auto offline = TRY(decode_offline(sheet("offline"), config, loaded, inputs, options));
   std::vector<GateSide> sides;
   sides.push_back({"offline", std::move(offline)});
   if (streams) sides.push_back({"streaming", std::move(*streams)});

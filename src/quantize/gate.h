@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "load/load.h"
 #include "oasr/eval.h"
 #include "oasr/options.h"
 #include "oasr/result.h"
@@ -86,10 +87,12 @@ Result<EvalInputs> read_gate_inputs(const GateOptions& options,
 
 // Decodes all rows offline and, if asked for and the model can stream, as streams in pieces of a tenth of a
 // second, as fast as it can. `subject` names the side in stages and reports. An utterance that fails is
-// counted, it stops nothing. Errors: those of Recognizer::load(), and cancelled.
+// counted, it stops nothing. `loaded`: the same model as it is served, in memory, so that it is there once. Errors:
+// those of Recognizer::load(), and cancelled.
 Result<std::vector<GateSide>> decode_side(const std::string& subject, const std::string& model,
                                           const EvalInputs& inputs, const GateOptions& options,
-                                          const GateCallbacks& callbacks = {});
+                                          const GateCallbacks& callbacks = {},
+                                          const load::LoadedModel* loaded = nullptr);
 
 // The verdict on two sides of the same rows. Passed: in every mode the word error of all utterances rises by
 // no more than the limit, and no more texts are empty, repeat themselves or fail than at full precision.

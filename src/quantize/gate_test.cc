@@ -119,6 +119,22 @@ TEST_F(GateTest, StreamsAreJudgedWhereThereAreAny) {
   EXPECT_EQ(modes(causal), 1u);
 }
 
+TEST_F(GateTest, AModelInMemoryIsSharedAndHearsTheSame) {
+  const std::string model = conformer();
+  const EvalInputs inputs = read_gate_inputs(options, {}).value();
+  ThreadPool pool{2};
+  const auto loaded = load::load_model(model, {}, {.pool = &pool, .isa = detected_isa()}).value();
+  const auto read = decode_side("full", model, inputs, options).value();
+  const long uses = loaded.model.use_count();
+  const auto shared = decode_side("full", files.path("not read"), inputs, options, {}, &loaded).value();
+  EXPECT_EQ(loaded.model.use_count(), uses);
+  ASSERT_EQ(shared.size(), read.size());
+  for (std::size_t mode = 0; mode < read.size(); ++mode) {
+    EXPECT_EQ(shared[mode].mode, read[mode].mode);
+    EXPECT_EQ(eval_json(shared[mode].report), eval_json(read[mode].report));
+  }
+}
+
 TEST_F(GateTest, WhisperIsHeardOffline) {
   auto config = models::whisper::small_config();
   config.max_source_positions = 1500;

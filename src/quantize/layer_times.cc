@@ -1,12 +1,14 @@
 #include "quantize/layer_times.h"
 
+#include "api/loaded_facade.h"
 #include "base/result.h"
 
 namespace oasr::quantize {
 
 Result<MeasuredTimes> measure_times(const EngineConfig& engine, std::span<const std::string> recordings,
-                                    const TranscribeOptions& decode, const std::function<bool()>& cancelled) {
-  auto recognizer = TRY(Recognizer::load(engine));
+                                    const TranscribeOptions& decode, const std::function<bool()>& cancelled,
+                                    const load::LoadedModel* loaded) {
+  auto recognizer = TRY(loaded ? LoadedFacade::recognizer(*loaded, engine) : Recognizer::load(engine));
   double seconds = 0;
   Callbacks callbacks;
   callbacks.cancelled = cancelled;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "load/load.h"
 #include "oasr/recognizer.h"
 
 namespace oasr::quantize {
@@ -15,8 +16,10 @@ struct MeasuredTimes {
   double total = 0;                      // of all layers, those without a matrix included
 };
 
-// Loads the model and decodes the recordings once to warm up and once with a clock on every layer.
+// Decodes the recordings once to warm up and once with a clock on every layer. `loaded`: the model of `engine` as it
+// is served, in memory; null: it is loaded.
 Result<MeasuredTimes> measure_times(const EngineConfig& engine, std::span<const std::string> recordings,
-                                    const TranscribeOptions& decode, const std::function<bool()>& cancelled);
+                                    const TranscribeOptions& decode, const std::function<bool()>& cancelled,
+                                    const load::LoadedModel* loaded = nullptr);
 
 }  // namespace oasr::quantize

@@ -14,6 +14,7 @@
 #include "load/load.h"
 #include "models/conformer/test_support.h"
 #include "oasr/recognizer.h"
+#include "quantize/workbench.h"
 #include "testing/test_files.h"
 
 namespace oasr {
@@ -412,6 +413,17 @@ TEST_F(Quantize, AGateThatHearsNothingIsRefused) {
   files.write("silent.wav", wav(1, 0.0));
   options.gate_manifest = path("gate.jsonl");
   EXPECT_THAT(refusal(), HasSubstr("hears nothing"));
+}
+
+TEST_F(Quantize, TheModelMakesRoomForAnotherAndComesBack) {
+  ThreadPool pool(2);
+  auto bench = quantize::Workbench::open(path("model"), {}, {.pool = &pool, .isa = detected_isa()}).value();
+  const std::weak_ptr<const models::SpeechModel> model = bench.loaded().model;
+  const std::string layer = "encoder.encoders.0.feed_forward.w_1";
+  const auto before = bench.weights().output_amax(layer);
+  EXPECT_TRUE(bench.aside([&]() -> Result<bool> { return model.expired(); }).value());
+  EXPECT_EQ(bench.weights().output_amax(layer), before);
+  EXPECT_NE(bench.loaded().model->layers().find_linear(layer), nullptr);
 }
 
 TEST_F(Quantize, ABudgetThatFullPrecisionMeetsIsRefused) {

@@ -251,9 +251,11 @@ Status Run::prove() {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
     TRY(bench_.write_folded(folder, folds, writing()));
-    const auto folded = TRY(load::load_model(folder, {.dtype = storage}, bench_.context()));
-    const auto said = TRY(ask->run(*folded.model));
-    return calib::greatest_difference(ask->reference(), said);
+    return bench_.aside([&]() -> Result<double> {
+      const auto folded = TRY(load::load_model(folder, {.dtype = storage}, bench_.context()));
+      const auto said = TRY(ask->run(*folded.model));
+      return calib::greatest_difference(ask->reference(), said);
+    });
   };
   const double difference = TRY(difference_with(plan_.folds));
   std::int64_t values = 0;
@@ -295,6 +297,8 @@ Status Run::write() {
   return drafts_->commit(folder);
 }
 
+const load::LoadedModel* Run::as_served() const { return bench_.dtype() ? nullptr : &bench_.loaded(); }
+
 Status Run::time_layers() {
   EngineConfig engine;
   engine.model = source_.string();
@@ -302,7 +306,7 @@ Status Run::time_layers() {
   engine.download = false;
   const auto recordings = evenly_strided(audio_, kProbed);
   const TranscribeOptions decode = gate_options().decode;
-  times_before_ = TRY(measure_times(engine, recordings, decode, options_.cancelled));
+  times_before_ = TRY(measure_times(engine, recordings, decode, options_.cancelled, as_served()));
   engine.model = candidate().string();
   times_after_ = TRY(measure_times(engine, recordings, decode, options_.cancelled));
   return {};

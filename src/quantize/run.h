@@ -58,6 +58,7 @@ class Run {
                            const Evaluate& evaluate);
   Evaluate evaluator(const GateOptions& gate, const std::vector<GateSide>& full);
   Status time_layers();
+  const load::LoadedModel* as_served() const;  // the source in memory; null: a copy in another dtype is there
   GateOptions gate_options() const;
   GateCallbacks gate_callbacks() const;
   std::filesystem::path statistics_file() const;

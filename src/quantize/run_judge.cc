@@ -38,7 +38,8 @@ Evaluate Run::evaluator(const GateOptions& gate, const std::vector<GateSide>& fu
     const auto subject = returned.empty() ? std::string("quantized")
                                           : fmt::format("quantized, {} layers {}", returned.size(),
                                                         precision_text(returns_to()));
-    const auto sides = TRY(decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()));
+    const auto sides = TRY(bench_.aside(
+        [&] { return decode_side(subject, candidate().string(), gate_inputs_, gate, gate_callbacks()); }));
     auto report = TRY(quantize::judge(gate, full, sides));
     if (!returns_to().empty()) report.returned_to = returns_to();
     return report;
@@ -115,7 +116,7 @@ Result<bool> Run::judge() {
   GateOptions gate = gate_options();
   if (budget && budget->wer) gate.max_wer_increase = *budget->wer;
   const auto full =
-      TRY(decode_side("full precision", source_.string(), gate_inputs_, gate, gate_callbacks()));
+      TRY(decode_side("full precision", source_.string(), gate_inputs_, gate, gate_callbacks(), as_served()));
   const Evaluate evaluate = evaluator(gate, full);
   if (budget) return mix(*budget, evaluate);
   GateReport verdict = TRY(evaluate({}));

@@ -62,6 +62,13 @@ Result<Workbench> Workbench::open(const std::filesystem::path& path, std::option
   return bench;
 }
 
+Status Workbench::reload() {
+  loaded_ = TRY(load::load_checkpoint(std::move(loaded_.source), {.dtype = dtype_, .originals = true}, context_));
+  *weights_ = calib::Weights(loaded_.model->layers(), loaded_.originals);
+  if (planner_) planner_->reload(loaded_.model->layers());
+  return {};
+}
+
 std::int64_t Workbench::full_bytes(const std::string& path) const {
   const auto& rows = loaded_.report.layers;
   const auto row = std::ranges::find(rows, path, &load::LayerReport::path);

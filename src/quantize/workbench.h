@@ -59,6 +59,16 @@ class Workbench {
   // Writes the provenance of a spec into a folder that write() made of the same plan.
   Status rewrite_provenance(const std::filesystem::path& folder, const calib::Plan& plan,
                             quant::QuantizationSpec spec) const;
+  // Calls `body` without the model in memory, so that another one has its place, and reads it again behind it. What
+  // loaded() and weights() gave before is gone then, what planner() found is not. The result is that of `body`.
+  template <class Body>
+  auto aside(const Body& body) -> decltype(body()) {
+    loaded_.model.reset();
+    auto result = body();
+    if (result) TRY(reload());
+    return result;
+  }
+
   // Writes the loaded model with the folds of the plan.
   Status write_folded(const std::filesystem::path& folder, const calib::Folds& folds,
                       const WriteProgress& progress) const;
@@ -66,6 +76,8 @@ class Workbench {
  private:
   Workbench(load::LoadedModel loaded, std::optional<DType> dtype, ExecContext context)
       : loaded_(std::move(loaded)), dtype_(dtype), context_(context) {}
+
+  Status reload();
 
   load::LoadedModel loaded_;
   std::optional<DType> dtype_;
