@@ -13,7 +13,7 @@ enum ExitCode : int {
   kAllFailed = 4,     // no input gave a result
   kTruncated = 5,     // everything was transcribed, but some audio was damaged or ended early
   kNoText = 6,        // everything was transcribed, but some input has no text
-  kGateRefused = 7,   // a quantized model hears worse than the limit allows: nothing was written
+  kGateRefused = 7,   // a quantized model hears worse than allowed, or meets no budget: nothing was written
   kInterrupted = 130  // Ctrl-C (128 + the signal's number)
 };
 

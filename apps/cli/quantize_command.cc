@@ -101,10 +101,10 @@ int run_quantize(QuantizeArguments& arguments) {
   if (!outcome->analysis.empty() && !arguments.json && !print(outcome->analysis)) return kError;
   if (arguments.json && !terminal.print(outcome->report_json)) return kError;
   if (!outcome->gate_passed) {
-    terminal.error({ErrorCode::unsupported,
-                    "the quantized model hears worse than the limit allows: nothing was written",
-                    arguments.destination,
-                    "see the verdict above; raise --max-wer-increase, or leave layers out with --ignore"});
+    const bool budget = !arguments.options.budget.empty();
+    terminal.error({ErrorCode::unsupported, outcome->refusal + ": nothing was written", arguments.destination,
+                    budget ? "see the verdict above; allow more with --budget"
+                           : "see the verdict above; raise --max-wer-increase, or leave layers out with --ignore"});
     return kGateRefused;
   }
   if (!arguments.json && !outcome->path.empty() && !print(outcome->path + "\n")) return kError;

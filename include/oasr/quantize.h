@@ -48,7 +48,8 @@ struct QuantizeOptions {
 
 struct QuantizeOutcome {
   std::string path;         // that was written; empty after a dry run, or if the gate refused
-  bool gate_passed = true;  // true without a gate
+  bool gate_passed = true;  // false: the gate refused, or no mix of precisions meets the budget
+  std::string refusal;      // which of them, in words; then nothing was written
   std::string summary;      // for people
   std::string analysis;     // the layers by their error; empty unless asked for
   std::string report_json;  // what quantization_report.json holds

@@ -180,13 +180,14 @@ std::string numbers_text(const BudgetChoice& choice) {
                      choice.cost.bytes, choice.cost.ms);
 }
 
-Result<BudgetChoice> meet_costs(std::span<const BudgetItem> items, const ModelCost& full,
+BudgetChoice meet_costs(std::span<const BudgetItem> items, const ModelCost& full,
                                 const Budget& budget) {
   Cover cover(items, full, budget);
   const bool met = cover.solve();
   BudgetChoice choice = choice_of(items, full, cover.chosen());
   if (!met) {
-    return refuse("can not be met; the least is " + numbers_text(choice), "allow more bytes or ms");
+    choice.unmet = "can not be met; the least is " + numbers_text(choice) + " (allow more bytes or ms)";
+    return choice;
   }
   choice.least_effect = cover.least_effect();
   return choice;
@@ -199,8 +200,8 @@ Result<BudgetChoice> meet_word_error(std::span<const BudgetItem> items, const Mo
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return items[i].effect; });
   std::optional<BudgetChoice> found;
+  BudgetChoice fewest;  // that failed
   std::size_t passing = 0, failing = items.size() + 1;  // 0 layers are full precision
-  std::string verdict;                                  // where it failed last
   for (std::size_t count = items.size(); failing > passing + 1; count = passing + (failing - passing) / 2) {
     std::vector<bool> chosen(items.size());
     for (const std::size_t i : std::span(order).first(count)) chosen[i] = true;
@@ -211,12 +212,13 @@ Result<BudgetChoice> meet_word_error(std::span<const BudgetItem> items, const Mo
       found = std::move(choice);
     } else {
       failing = count;
-      verdict = choice.gate->verdict;
+      fewest = std::move(choice);
     }
   }
   if (found) return std::move(*found);
-  return refuse("the gate does not pass even with one layer quantized, the one of least effect: " + verdict,
-                "allow more word error");
+  fewest.unmet = "can not be met: the gate does not pass even with one layer quantized, the one of least effect "
+                 "(allow more word error)";
+  return fewest;
 }
 
 }  // namespace
@@ -256,13 +258,14 @@ Result<Budget> parse_budget(std::string_view text) {
 Result<BudgetChoice> choose_layers(std::span<const BudgetItem> items, const ModelCost& full,
                                    const Budget& budget, const Evaluate& evaluate) {
   if (!budget.bytes && !budget.ms) return meet_word_error(items, full, evaluate);
-  BudgetChoice choice = TRY(meet_costs(items, full, budget));
-  if (!budget.wer) return choice;
+  BudgetChoice choice = meet_costs(items, full, budget);
+  if (!budget.wer || !choice.unmet.empty()) return choice;
   choice.gate = TRY(evaluate(choice.full_precision));
   if (choice.gate->passed) return choice;
-  return refuse(fmt::format("the gate does not pass with {}, which the limits of bytes and ms ask for: {}",
-                            numbers_text(choice), choice.gate->verdict),
-                "allow more bytes, ms or word error");
+  choice.unmet = fmt::format("can not be met: the gate does not pass with {}, which the limits of bytes and ms ask for "
+                             "(allow more bytes, ms or word error)",
+                             numbers_text(choice));
+  return choice;
 }
 
 }  // namespace oasr::quantize

@@ -44,6 +44,8 @@ struct BudgetChoice {
   double least_effect = 0;         // no choice that meets bytes and ms has less; 0 without such limits
   ModelCost cost;                  // of the model then
   std::optional<GateReport> gate;  // of the choice, when word error is limited
+  // Which limit can not be met, and what to allow, in words; then all above is what comes nearest. Empty: all are met.
+  std::string unmet;
 };
 
 // bytes and ms: the model meets them with little total effect. Layers are taken by effect for what they save
@@ -52,8 +54,7 @@ struct BudgetChoice {
 // are limited. The effect is at most 1 + ln(1 / r) times the least possible, r the share of the savings that
 // was open before the last layer (Wolsey's bound for greedy covers); BudgetChoice::least_effect bounds it for
 // the case at hand. wer: `evaluate` judges with this limit. Alone: as many layers as pass, in the order of
-// rising effect, found by bisection. With bytes or ms: their choice must pass. Errors: those of `evaluate`;
-// invalid_argument with the numbers if a limit can not be met.
+// rising effect, found by bisection. With bytes or ms: their choice must pass. Errors: those of `evaluate`.
 Result<BudgetChoice> choose_layers(std::span<const BudgetItem> items, const ModelCost& full,
                                    const Budget& budget, const Evaluate& evaluate);
 

@@ -129,6 +129,10 @@ Result<QuantizeOutcome> quantize_model(const std::string& model, const std::stri
     QuantizeOutcome outcome;
     if (passed && !options.dry_run) outcome.path = destination;
     outcome.gate_passed = passed;
+    if (!passed) {
+      outcome.refusal = run.report().unmet.empty() ? "the quantized model hears worse than the limit allows"
+                                                   : "no mix of precisions meets the budget";
+    }
     outcome.summary = quantize::to_text(run.report());
     if (options.analyze) outcome.analysis = quantize::analysis_text(run.report());
     outcome.report_json = dump_json(quantize::to_json(run.report()), 2) + "\n";

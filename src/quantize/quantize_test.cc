@@ -431,6 +431,18 @@ TEST_F(Quantize, ABudgetThatFullPrecisionMeetsIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("nothing needs to be quantized"));
 }
 
+TEST_F(Quantize, ABudgetThatCanNotBeMetIsReportedAndNothingIsWritten) {
+  options.budget = "bytes=1K";
+  const auto outcome = run();
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_FALSE(outcome->gate_passed);
+  EXPECT_THAT(outcome->refusal, HasSubstr("no mix of precisions meets the budget"));
+  EXPECT_FALSE(fs::exists(path("out")));
+  const Json report = parse_json(outcome->report_json, "report").value();
+  EXPECT_THAT(report.at("unmet").get<std::string>(), HasSubstr("bytes=1K can not be met; the least is"));
+  EXPECT_THAT(outcome->summary, AllOf(HasSubstr("refused"), HasSubstr("bytes=1K")));
+}
+
 TEST_F(Quantize, ABudgetOfBytesLeavesTheLayersThatMatterMost) {
   const Json all = parse_json(run("all").value().report_json, "report").value();
   const auto before = all.at("bytes_before").get<std::int64_t>(),

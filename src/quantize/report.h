@@ -113,6 +113,7 @@ struct Report {
   // audio (calib::divergence).
   std::optional<double> divergence;
   std::optional<GateReport> gate;
+  std::string unmet;  // why no mix of precisions meets the budget; empty: one does, or none was asked for
   std::vector<std::string> notes;
 };
 

@@ -80,6 +80,9 @@ std::string items(const std::vector<std::string>& sentences) {
 }
 
 std::string verdict(const Report& report) {
+  if (!report.unmet.empty() && (!report.gate || report.gate->passed)) {
+    return "<div class=\"verdict failed\"><b>Refused.</b> " + escaped_html(report.unmet) + "</div>";
+  }
   if (!report.gate) {
     return "<div class=\"verdict\"><b>Not judged.</b> No gate was asked for, so nobody knows yet "
            "what this did to the words.</div>";
@@ -91,6 +94,7 @@ std::string verdict(const Report& report) {
                           sentence.substr(0, colon), escaped_html(sentence.substr(colon)));
   // Of a gate that passed it says what the sentences say.
   if (!gate.passed && !gate.verdict.empty()) html += paragraph(gate.verdict);
+  if (!report.unmet.empty()) html += paragraph(report.unmet);
   std::vector<std::string> sentences;
   for (const auto& mode : gate.modes) sentences.push_back(mode_sentence(mode));
   sentences.push_back(words_sentence(gate));

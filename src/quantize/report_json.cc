@@ -180,6 +180,7 @@ OrderedJson to_json(const Report& report) {
           {"proof", object(report.proof, proof_json)},
           {"divergence", or_null(report.divergence)},
           {"gate", object(report.gate, gate_json)},
+          {"unmet", report.unmet},
           {"notes", report.notes},
           {"layers", list(report.layers, layer_json)}};
 }

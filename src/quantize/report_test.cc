@@ -97,7 +97,7 @@ constexpr const char* kFullJson =
     R"("quantized":{"empty":4,"repeating":5,"failed":6},"worse":["w"],"better":["b"]}],)"
     R"("increase":0.1,"passed":true,"verdict":"v","returned_to":"full precision",)"
     R"("back_off":[{"layers":["x"],"increase":0.5,"passed":false,"bytes":12}]},)"
-    R"("notes":["note"],"layers":[{"path":"a.0.fc1","kind":"linear","scheme":"int8_w8a8",)"
+    R"("unmet":"","notes":["note"],"layers":[{"path":"a.0.fc1","kind":"linear","scheme":"int8_w8a8",)"
     R"("reason":"none","in_features":4,"out_features":8,"taps":1,"bytes_before":4194304,)"
     R"("bytes_after":1048576,"rows":7,"input_min":-0.1,"input_max":0.7,)"
     R"("channel_amax":[1.0,1.0,2.0,64.0],"channel_amax_smoothed":[1.0,1.0,2.0,8.0],)"
@@ -297,6 +297,9 @@ TEST(ReportHtml, TheVerdictIsTheGates) {
   EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict passed\"><p><b>Passed</b>"));
   report.gate.reset();
   EXPECT_THAT(to_html(report), HasSubstr("Not judged."));
+  report.unmet = "The budget bytes=1M can not be met.";
+  EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict failed\"><b>Refused.</b> The budget bytes=1M"));
+  EXPECT_THAT(to_text(report), HasSubstr("The budget bytes=1M"));
 }
 
 TEST(ReportHtml, SectionsWithoutNumbersAreLeftOut) {

@@ -99,6 +99,7 @@ std::string to_text(const Report& report) {
   if (report.proof) text += line("fold proof", proof_sentence(*report.proof));
   if (report.divergence) text += line("divergence", divergence_sentence(*report.divergence));
   text += report.gate ? gate_lines(*report.gate) : line("gate", "was not asked for");
+  if (!report.unmet.empty()) text += line("refused", report.unmet);
   for (const auto& note : report.notes) text += line("note", note);
   const auto worst = worst_first(report);
   if (!worst.empty()) text += "\n" + layer_table(worst, kWorst);

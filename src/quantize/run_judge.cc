@@ -170,11 +170,13 @@ Result<bool> Run::mix(const Budget& budget, const Evaluate& evaluate) {
   }
   const BudgetChoice choice = TRY(fit(items, full, budget, evaluate));
   report_.gate = choice.gate;
-  if (evaluate && !report_.gate) report_.gate = TRY(evaluate(choice.full_precision));
-  report_.notes.push_back(fmt::format("{} layers are quantized and {} are not, to meet the budget {}",
-                                      choice.quantized.size(), choice.full_precision.size(),
-                                      options_.budget));
-  return !report_.gate || report_.gate->passed;
+  if (evaluate && !report_.gate && choice.unmet.empty()) report_.gate = TRY(evaluate(choice.full_precision));
+  if (choice.unmet.empty()) {
+    report_.notes.push_back(fmt::format("{} layers are quantized and {} are not, to meet the budget {}",
+                                        choice.quantized.size(), choice.full_precision.size(), options_.budget));
+  }
+  if (!choice.unmet.empty()) report_.unmet = "The budget " + options_.budget + " " + choice.unmet + ".";
+  return report_.unmet.empty() && (!report_.gate || report_.gate->passed);
 }
 
 // Chooses, and makes what is chosen. A layer that stays can take more bytes than it had, with the scales of
@@ -184,14 +186,15 @@ Result<BudgetChoice> Run::fit(const std::vector<BudgetItem>& items, const ModelC
   Budget wanted = budget;
   while (true) {
     BudgetChoice choice = TRY(choose_layers(items, full, wanted, evaluate));
-    if (choice.quantized.empty()) {
+    if (choice.quantized.empty() && choice.unmet.empty()) {
       return unexpected(ErrorCode::invalid_argument,
                         "nothing needs to be quantized to meet " + options_.budget, "budget",
                         "the full-precision model meets it: use that");
     }
-    TRY(plan(choice.full_precision));
+    // A model without quantized layers is none to report on.
+    TRY(plan(choice.quantized.empty() ? std::span<const std::string>() : choice.full_precision));
     TRY(stage());
-    if (!budget.bytes || served_->weight_bytes <= *budget.bytes) return choice;
+    if (!choice.unmet.empty() || !budget.bytes || served_->weight_bytes <= *budget.bytes) return choice;
     *wanted.bytes -= served_->weight_bytes - *budget.bytes;
   }
 }
