@@ -104,7 +104,8 @@ int run_quantize(QuantizeArguments& arguments) {
     const bool budget = !arguments.options.budget.empty();
     terminal.error({ErrorCode::unsupported, outcome->refusal + ": nothing was written", arguments.destination,
                     budget ? "see the verdict above; allow more with --budget"
-                           : "see the verdict above; raise --max-wer-increase, or leave layers out with --ignore"});
+                           : "see the verdict above; raise --max-wer-increase, or leave layers out with "
+                             "--ignore"});
     return kGateRefused;
   }
   if (!arguments.json && !outcome->path.empty() && !print(outcome->path + "\n")) return kError;
