@@ -129,6 +129,42 @@ TEST(Recover, RefusesWhatIsNoIntegerAndNamesThePlace) {
   }
 }
 
+// A residue of 10⁻³ is the limit, and what float16 numbers of the size of the quotient explain comes on top.
+TEST(Recover, TakesAResidueJustUnderTheLimitAndRefusesOneJustOver) {
+  struct Pair {
+    const char* what;
+    void (*change)(Exported&, float residue);
+    float under, over;
+  };
+  const Pair pairs[] = {
+      {"a group scale", [](Exported& e, float residue) { e.group_scale[2] += residue; }, 0.00099f, 0.00101f},
+      {"a zero", [](Exported& e, float residue) { e.zero[2] -= residue; }, 0.00099f, 0.00101f},
+      {"a value of 0",
+       [](Exported& e, float residue) { e.values[kK + 5] = residue * e.weight.channel_scale[1]; }, 0.00099f,
+       0.00102f},
+      {"a value of 4",  // 4 · 2⁻¹⁰ more
+       [](Exported& e, float residue) { e.values[kK + 5] = (4 + residue) * e.weight.channel_scale[1]; }, 0.00489f,
+       0.00492f},
+  };
+  for (const Pair& pair : pairs) {
+    SCOPED_TRACE(pair.what);
+    W4Weight weight = random_weight(W4Form::per_group, kPost, kN, kK, 3);
+    weight.group_scale[2] = 1;  // channel 1, group 0: values are codes - 4
+    weight.scaled_zero[2] = 4;
+    weight.codes[kK + 5] = std::string(pair.what) == "a value of 4" ? 8 : 4;
+    Exported exported(weight);
+    pair.change(exported, pair.under);
+    const auto found = recover(exported.view());
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(*found, weight);
+    pair.change(exported = Exported(weight), pair.over);
+    const auto refused = recover(exported.view());
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message(), HasSubstr("is not an integer"));
+    EXPECT_THAT(refused.error().where, HasSubstr("channel 1"));
+  }
+}
+
 TEST(Words, HoldEightCodesFromTheLowBitsOnPaddedToARow) {
   const std::int32_t words[] = {static_cast<std::int32_t>(0xFEDCBA98u), 0x0000000F, 0x76543210, 0x00000000};
   EXPECT_THAT(unpack_words(words, 2, 9).value(),

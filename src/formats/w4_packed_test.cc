@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 
@@ -187,6 +188,9 @@ W4Weight part(const W4Weight& from, std::int64_t first, std::int64_t n, std::int
     const std::int64_t from_group = row * from.groups() + first_k / kGroup, to_group = i * out.groups();
     std::copy_n(from.group_scale.begin() + from_group, out.groups(), out.group_scale.begin() + to_group);
     std::copy_n(from.scaled_zero.begin() + from_group, out.groups(), out.scaled_zero.begin() + to_group);
+    if (from.form == kChannel) {
+      out.channel_zero[static_cast<std::size_t>(i)] = from.channel_zero[static_cast<std::size_t>(row)];
+    }
   }
   return out;
 }
@@ -204,8 +208,9 @@ PackedW4 stacked(const std::vector<PackedW4>& parts) {
     out.n += p.n;
     append(out.qweight, p.qweight);
     append(out.s1_scales, p.s1_scales);
+    append(out.s1_szeros, p.s1_szeros);
   }
-  for (std::int64_t g = 0; g < out.k / kGroup; ++g) {
+  for (std::int64_t g = 0; g < (parts[0].s2_scales.empty() ? 0 : out.k / kGroup); ++g) {
     for (const PackedW4& p : parts) {
       out.s2_scales.insert(out.s2_scales.end(), p.s2_scales.begin() + g * p.n,
                            p.s2_scales.begin() + (g + 1) * p.n);
@@ -220,39 +225,64 @@ void expect_same_bytes(const PackedW4& a, const PackedW4& b) {
   EXPECT_EQ(a.qweight, b.qweight);
   EXPECT_EQ(a.s2_scales, b.s2_scales);
   EXPECT_EQ(a.s2_zeros, b.s2_zeros);
-  ASSERT_EQ(a.s1_scales.size(), b.s1_scales.size());
-  for (std::size_t n = 0; n < a.s1_scales.size(); ++n) EXPECT_EQ(a.s1_scales[n].bits, b.s1_scales[n].bits);
+  const auto same = [](const std::vector<Half>& x, const std::vector<Half>& y) {
+    return std::ranges::equal(x, y, {}, &Half::bits, &Half::bits);
+  };
+  EXPECT_TRUE(same(a.s1_scales, b.s1_scales));
+  EXPECT_TRUE(same(a.s1_szeros, b.s1_szeros));
+}
+
+struct FormAndDomain {
+  W4Form form;
+  ZeroDomain domain;
+};
+constexpr FormAndDomain kEvery[] = {{kGrouped, kPre}, {kGrouped, kPost}, {kChannel, kPre}, {kChannel, kPost}};
+
+// The packed parts of these rows, one above the other, are the whole packed.
+void expect_parts_make(const W4Weight& whole, std::initializer_list<std::int64_t> rows) {
+  std::vector<PackedW4> parts;
+  std::int64_t first = 0;
+  for (const std::int64_t n : rows) {
+    parts.push_back(packed(part(whole, first, n, 0, whole.k)));
+    first += n;
+  }
+  ASSERT_EQ(first, whole.n);
+  expect_same_bytes(stacked(parts), packed(whole));
 }
 
 TEST(Parts, FusedQueryKeyAndValueAreTheSeparateOnes) {
-  const W4Weight fused = random_weight(kGrouped, kPost, 160, 256);
-  const std::vector<PackedW4> parts = {packed(part(fused, 0, 64, 0, 256)),
-                                       packed(part(fused, 64, 32, 0, 256)),
-                                       packed(part(fused, 96, 64, 0, 256))};
-  expect_same_bytes(stacked(parts), packed(fused));
+  for (const auto& [form, domain] : kEvery) {
+    expect_parts_make(random_weight(form, domain, 160, 256), {64, 32, 64});  // fewer key and value heads
+  }
+}
+
+TEST(Parts, FusedGateAndUpAreTheSeparateOnes) {
+  for (const auto& [form, domain] : kEvery) expect_parts_make(random_weight(form, domain, 192, 256), {96, 96});
 }
 
 TEST(Parts, ShardsOfRowsAndColumnsMakeTheWhole) {
-  const W4Weight whole = random_weight(kGrouped, kPre, 64, 256);
-  const PackedW4 all = packed(whole);
-  expect_same_bytes(stacked({packed(part(whole, 0, 32, 0, 256)), packed(part(whole, 32, 32, 0, 256))}), all);
-  const std::array halves = {packed(part(whole, 0, 64, 0, 128)), packed(part(whole, 0, 64, 128, 128))};
-  PackedW4 joined = all;
-  joined.qweight.clear();
-  joined.s2_scales.clear();
-  joined.s2_zeros.clear();
-  const std::int64_t row_bytes = 128 / kTile * kTileBytes;  // of a shard's row of tiles
-  for (std::int64_t tiles = 0; tiles < 64 / kTile; ++tiles) {
-    for (const PackedW4& half : halves) {
-      const auto first = half.qweight.begin() + tiles * row_bytes;
-      joined.qweight.insert(joined.qweight.end(), first, first + row_bytes);
+  for (const auto& [form, domain] : kEvery) {
+    const W4Weight whole = random_weight(form, domain, 64, 256);
+    expect_parts_make(whole, {32, 32});
+    const PackedW4 all = packed(whole);
+    const std::array halves = {packed(part(whole, 0, 64, 0, 128)), packed(part(whole, 0, 64, 128, 128))};
+    PackedW4 joined = halves[0];  // scales and zeros of channels are those of every shard of columns
+    joined.qweight.clear();
+    joined.s2_scales.clear();
+    joined.s2_zeros.clear();
+    const std::int64_t row_bytes = 128 / kTile * kTileBytes;  // of a shard's row of tiles
+    for (std::int64_t tiles = 0; tiles < 64 / kTile; ++tiles) {
+      for (const PackedW4& half : halves) {
+        const auto first = half.qweight.begin() + tiles * row_bytes;
+        joined.qweight.insert(joined.qweight.end(), first, first + row_bytes);
+      }
     }
+    for (const PackedW4& half : halves) {
+      append(joined.s2_scales, half.s2_scales);
+      append(joined.s2_zeros, half.s2_zeros);
+    }
+    expect_same_bytes(joined, all);
   }
-  for (const PackedW4& half : halves) {
-    append(joined.s2_scales, half.s2_scales);
-    append(joined.s2_zeros, half.s2_zeros);
-  }
-  expect_same_bytes(joined, all);
 }
 
 TEST(Pack, RefusesWhatNoTileHolds) {

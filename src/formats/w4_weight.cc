@@ -35,8 +35,6 @@ constexpr std::array kRuleNames = {
 
 constexpr std::int64_t kMostSum = 2'147'483'647;
 static_assert(kMostColumns * 128 * 128 <= kMostSum && (kMostColumns + 1) * 128 * 128 > kMostSum);
-static_assert(kMostColumnsUnsigned * 255 * 128 <= kMostSum &&
-              (kMostColumnsUnsigned + 1) * 255 * 128 > kMostSum);
 
 Unexpected broken(W4Rule rule, const std::string& where, const std::string& what) {
   return unexpected(ErrorCode::bad_checkpoint,
@@ -158,19 +156,6 @@ Status check(const W4Weight& weight, CodeSet codes) {
     for (std::int64_t g = 0; g < groups; ++g) TRY(check_group(weight, n, g, codes));
   }
   return {};
-}
-
-bool has_byte_offsets(const W4Weight& weight) {
-  CHECK(weight.form == W4Form::per_group, "a weight without groups has no offsets");
-  for (std::int64_t n = 0; n < weight.n; ++n) {
-    for (std::int64_t g = 0; g < weight.groups(); ++g) {
-      const auto i = static_cast<std::size_t>(n * weight.groups() + g);
-      const int offset = 128 - weight.scaled_zero[i];
-      const int most = code_range(group_codes(weight, n, g)).most * weight.group_scale[i] + offset;
-      if (offset < 0 || most > 255) return false;
-    }
-  }
-  return true;
 }
 
 void decode_row(const W4Weight& weight, std::int64_t n, std::span<std::int8_t> out) {

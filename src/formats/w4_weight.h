@@ -31,9 +31,9 @@ std::span<const EnumName<ZeroDomain>> zero_domain_names();
 inline constexpr std::int64_t kGroup = 128;
 inline constexpr int kMostCode = 15;
 
-// Columns up to which the sums of a product stay in int32, whatever the values: of int8 by int8, and of
-// unsigned weights (w8 + 128) by int8.
-inline constexpr std::int64_t kMostColumns = 131071, kMostColumnsUnsigned = 65793;
+// Columns up to which the sum of a product of int8 values is an int32, whatever they are. Products that shift
+// one side to be unsigned add up modulo 2³² and take the shift out again: their bound is the same.
+inline constexpr std::int64_t kMostColumns = 131071;
 
 struct W4Weight {
   W4Form form = W4Form::per_group;
@@ -77,11 +77,6 @@ enum class CodeSet : std::uint8_t { occurring, all };
 // Whether a weight has a shape and keeps every rule, in every group. bad_checkpoint: the channel, the group
 // and the rule.
 Status check(const W4Weight& weight, CodeSet codes = CodeSet::occurring);
-
-// Whether w8 + 128 = u · group_scale + (128 - scaled_zero) can be made in unsigned bytes that never carry:
-// every offset and every sum is in 0..255. A weight that was checked may still have groups where the zero is
-// out of that range; only an addition modulo 256 makes those.
-bool has_byte_offsets(const W4Weight& weight);
 
 // Row n as int8: w8, or u - z per channel (zero domain pre_scaled only).
 void decode_row(const W4Weight& weight, std::int64_t n, std::span<std::int8_t> out);

@@ -121,12 +121,17 @@ TEST(Check, RefusesShapesThatNoFormHas) {
   }
 }
 
-TEST(ByteOffsets, NeedTheZeroAndTheGreatestValueInRange) {
-  constexpr auto kPost = ZeroDomain::post_scaled;
-  EXPECT_TRUE(has_byte_offsets(grouped(15, 16, 8 * 16)));     // offset 0, greatest sum 240
-  EXPECT_TRUE(has_byte_offsets(grouped(0, 1, -127, kPost)));  // offset 255
-  EXPECT_FALSE(has_byte_offsets(grouped(10, 16, 9 * 16)));    // a value of 16, but an offset of -16
-  EXPECT_FALSE(has_byte_offsets(grouped(15, 16, 7 * 16)));    // a value of 128
+// 131071 columns of int8 · int8 fill int32. 65793, where weights that are shifted to be unsigned would, is no
+// bound: products add up modulo 2³².
+TEST(Check, TheGreatestColumnsOfEitherFormAreServedAndTheNextAreNot) {
+  for (const std::int64_t k : {65792, 65793, 65794, 131071}) EXPECT_TRUE(check_shape(W4Form::per_channel, 1, k)) << k;
+  for (const std::int64_t k : {65792, 65920, 130944}) EXPECT_TRUE(check_shape(W4Form::per_group, 1, k)) << k;
+  for (const W4Form form : {W4Form::per_group, W4Form::per_channel}) {
+    const Status status = check_shape(form, 1, 131072);  // a multiple of 128
+    ASSERT_FALSE(status);
+    EXPECT_THAT(status.error().what, HasSubstr("a weight [1, 131072] has no 4-bit form"));
+  }
+  EXPECT_FALSE(check_shape(W4Form::per_group, 1, 65793));
 }
 
 TEST(Decode, IsCodeTimesScaleLessZeroTimesTheChannelsScale) {

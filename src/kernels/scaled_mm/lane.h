@@ -177,18 +177,18 @@ class ScaledMMEpilogue {
 //   row_sums()                 for the epilogue
 //   tile<kRows, kPanels, kChains, kUnpacked>(m, panel, sums, stride)
 //       sums(r, n) = Σ a(m + r, k) · w(panel · 16 + n, k), of the panels as packed, or as unpack() left them
-template <class Product>
+// Epilogue: what becomes of the sums; tests take them as they are.
+template <class Product, class Epilogue = ScaledMMEpilogue<typename Product::Simd, typename Product::Weight>>
 class ScaledMMLoop {
   using Weight = typename Product::Weight;
   using Args = ScaledMMArgsOf<Weight>;
-  using Epilogue = ScaledMMEpilogue<typename Product::Simd, Weight>;
   static constexpr std::int64_t kPanel = Weight::kPanel;
   // Panels that the epilogue sees at once.
   static constexpr std::int64_t kGroup = Epilogue::kMostPanels;
 
  public:
-  static void run(const Args& args, const FloatOutput& out, std::int64_t p0, std::int64_t p1,
-                  std::byte* scratch) {
+  template <class Output>
+  static void run(const Args& args, const Output& out, std::int64_t p0, std::int64_t p1, std::byte* scratch) {
     ScaledMMLoop(args, out, scratch).multiply(p0, p1);
   }
   static NotFinite run_quant(const Args& args, const Int8Output& out, std::int64_t p0, std::int64_t p1,
