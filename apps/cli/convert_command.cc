@@ -84,7 +84,8 @@ void add_convert_command(CLI::App& app, Action& chosen) {
       ->add_option(
           "--w4", a->options.w4,
           "What 4-bit weights of others (QServe, LMQuant, deepcompressor, compressed-tensors) do not say: "
-          "group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs")
+          "group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs, codes=occurring|all, "
+          "sum=codes")
       ->type_name("KEY=VALUE,…")
       ->group("4-bit weights of others");
   command

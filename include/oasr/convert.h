@@ -16,7 +16,8 @@ struct ConvertOptions {
   std::string quantization;                       // scheme; empty: as the checkpoint is
   std::vector<std::string> quantization_options;  // as EngineConfig::quantization_options
   // Of 4-bit weights of other toolkits: what their files leave unsaid, "group=128|channel",
-  // "zeros=pre_scaled|post_scaled", "order=quads|pairs" with commas between; the tensors are held against it.
+  // "zeros=pre_scaled|post_scaled", "order=quads|pairs", "codes=occurring|all", "sum=codes" with commas between;
+  // the tensors are held against it.
   std::string w4;
   bool requantize =
       false;  // 4-bit scales that have no exact form are replaced, and the report says at what error

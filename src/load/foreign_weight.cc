@@ -10,6 +10,7 @@
 namespace oasr::load {
 namespace {
 
+using formats::CodeSet;
 using formats::ImportedW4;
 using formats::ScaleOrder;
 using formats::W4Form;
@@ -21,6 +22,18 @@ constexpr std::array kGroupNames = {
     EnumName<W4Form>{W4Form::per_channel, "channel"},
 };
 std::span<const EnumName<W4Form>> group_names() { return kGroupNames; }
+
+constexpr std::array kCodeSetNames = {
+    EnumName<CodeSet>{CodeSet::occurring, "occurring"},
+    EnumName<CodeSet>{CodeSet::all, "all"},
+};
+std::span<const EnumName<CodeSet>> code_set_names() { return kCodeSetNames; }
+
+constexpr std::array kZeroSumNames = {
+    EnumName<ZeroSum>{ZeroSum::codes, "codes"},
+    EnumName<ZeroSum>{ZeroSum::inputs, "inputs"},
+};
+std::span<const EnumName<ZeroSum>> zero_sum_names() { return kZeroSumNames; }
 
 Unexpected bad(std::string what) { return unexpected(ErrorCode::bad_checkpoint, std::move(what)); }
 
@@ -290,6 +303,18 @@ Result<ImportedW4> from_compressed(const Slots& slots, const W4Claims& claims) {
                                    inexact);
 }
 
+Status check_sum(const W4Claims& claims, W4Form form) {
+  if (!claims.sum) return {};
+  if (form == W4Form::per_group) {
+    return unexpected(ErrorCode::invalid_argument, "a sum is given, but zeros of groups are multiplied by no sum");
+  }
+  if (*claims.sum == ZeroSum::codes) return {};
+  return unexpected(ErrorCode::unsupported,
+                    "sum=inputs: zeros are multiplied by the exact sum of the int8 input; the sum of the input "
+                    "before it is quantized would belong to other numbers than the products do, and no kernel has it",
+                    {}, "say sum=codes, or nothing: docs/numerics.md says what that changes");
+}
+
 Result<ImportedW4> read(ForeignW4 toolkit, const Slots& slots, const W4Claims& claims) {
   switch (toolkit) {
     case ForeignW4::none:
@@ -320,9 +345,14 @@ Result<W4Claims> parse_w4_claims(std::string_view text) {
       TRY(set_claim(claims.zeros, formats::zero_domain_names(), key, value));
     } else if (key == "order") {
       TRY(set_claim(claims.order, formats::scale_order_names(), key, value));
+    } else if (key == "codes") {
+      TRY(set_claim(claims.codes, code_set_names(), key, value));
+    } else if (key == "sum") {
+      TRY(set_claim(claims.sum, zero_sum_names(), key, value));
     } else {
       return unexpected(ErrorCode::invalid_argument, fmt::format("'{}' is not known", key), "w4",
-                        "use group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs");
+                        "use group=128|channel, zeros=pre_scaled|post_scaled, order=quads|pairs, "
+                        "codes=occurring|all, sum=codes");
     }
   }
   return claims;
@@ -330,16 +360,22 @@ Result<W4Claims> parse_w4_claims(std::string_view text) {
 
 std::string w4_claims_text(const W4Claims& claims) {
   std::vector<std::string> items;
-  if (claims.form) items.push_back(fmt::format("group={}", enum_name(group_names(), *claims.form)));
-  if (claims.zeros)
-    items.push_back(fmt::format("zeros={}", enum_name(formats::zero_domain_names(), *claims.zeros)));
-  if (claims.order)
-    items.push_back(fmt::format("order={}", enum_name(formats::scale_order_names(), *claims.order)));
+  const auto add = [&](const char* key, const auto& claim, const auto names) {
+    if (claim) items.push_back(fmt::format("{}={}", key, enum_name(names, *claim)));
+  };
+  add("group", claims.form, group_names());
+  add("zeros", claims.zeros, formats::zero_domain_names());
+  add("order", claims.order, formats::scale_order_names());
+  add("codes", claims.codes, code_set_names());
+  add("sum", claims.sum, zero_sum_names());
   return fmt::format("{}", fmt::join(items, ","));
 }
 
 Result<ImportedW4> foreign_weight(ForeignW4 toolkit, const ForeignTensors& tensors, const W4Claims& claims) {
-  return read(toolkit, Slots(tensors), claims);
+  ImportedW4 imported = TRY(read(toolkit, Slots(tensors), claims));
+  TRY(check_sum(claims, imported.weight.form));
+  if (claims.codes == CodeSet::all) TRY(formats::check(imported.weight, CodeSet::all));
+  return imported;
 }
 
 }  // namespace oasr::load

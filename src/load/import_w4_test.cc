@@ -4,15 +4,20 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "base/log.h"
+#include "kernels/scaled_mm_int4/op.h"
 #include "load/convert.h"
 #include "load/export_qserve.h"
 #include "load/foreign_testing.h"
+#include "testing/environment.h"
 #include "testing/paths.h"
 
 namespace oasr::load {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kGroups = W4Form::per_group, kChannels = W4Form::per_channel;
@@ -141,6 +146,47 @@ TEST_F(ImportW4, AnImportedModelIsTheOneThatWasQuantizedHere) {
     ASSERT_TRUE(save_native(imported, b));
     EXPECT_TRUE(files_of(a)["model.safetensors"] == files_of(b)["model.safetensors"]);
     EXPECT_TRUE(logits(*load(b)) == logits(*aed(native)));
+  }
+}
+
+// What lies between runs of two or more spaces.
+std::vector<std::string> columns_of(const std::string& line) {
+  std::vector<std::string> columns;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find("  ", at), line.size());
+    columns.push_back(line.substr(at, end - at));
+    at = std::min(line.find_first_not_of(' ', end), line.size());
+  }
+  return columns;
+}
+
+TEST_F(ImportW4, TheTextReportHasALineALayerWithGroupZeroDomainPathAndOperands) {
+  const std::string lane = "scaled_mm_int4 " + std::string(kernels::int4_mm_lane(context.isa).name);
+  for (const auto& [form, domain, scheme, storage] :
+       {std::tuple(kGroups, kPre, "w4a8_g128", "int4 g128 pre_scaled"),
+        {kGroups, kPost, "w4a8_g128", "int4 g128 post_scaled"},
+        {kChannels, kPre, "w4a8_chn", "int4 chn pre_scaled"},
+        {kChannels, kPost, "w4a8_chn", "int4 chn post_scaled"}}) {
+    SCOPED_TRACE(storage);
+    const auto folder = qserve_folder(ForeignModel(form, domain));
+    const auto expect_lines = [&](const char* first, const std::string& path) {
+      const LoadedModel loaded = import(folder, said_of(form, domain));
+      std::istringstream text(to_text(loaded.report, true));
+      std::size_t lines = 0;
+      for (std::string line; std::getline(text, line);) {
+        const auto columns = columns_of(line);
+        if (columns.empty() || !loaded.quantization.layers.contains(columns[0])) continue;
+        ++lines;
+        ASSERT_EQ(columns.size(), 6u) << line;
+        EXPECT_THAT(std::vector(columns.begin() + 1, columns.begin() + 5),
+                    ElementsAre(first, storage, path, "int8 x uint4"))
+            << line;
+      }
+      EXPECT_EQ(lines, loaded.quantization.layers.size());
+    };
+    expect_lines(scheme, lane);
+    const oasr::testing::Variable backend("OASR_SCALED_MM_BACKEND", "reference");
+    expect_lines("reference", "scaled_mm_int4 reference");
   }
 }
 

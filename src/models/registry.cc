@@ -1,5 +1,6 @@
 #include "models/registry.h"
 
+#include "base/json.h"
 #include "models/conformer/model.h"
 #include "models/whisper/config.h"
 #include "models/whisper/model.h"
@@ -24,6 +25,17 @@ constexpr Architecture kArchitectures[] = {
      .load = whisper::Model::load},
 };
 
+// What the checkpoint calls its architecture; empty: nothing.
+std::string own_name(const Checkpoint& checkpoint) {
+  if (!checkpoint.architecture.empty()) return checkpoint.architecture;
+  const auto config = checkpoint.documents.find("config.json");
+  if (config == checkpoint.documents.end()) return {};
+  const auto json = parse_json(config->second, "config.json");
+  if (!json || !json->is_object()) return {};
+  const Json type = json->value("model_type", Json());
+  return type.is_string() ? type.get<std::string>() : std::string();
+}
+
 }  // namespace
 
 std::span<const Architecture> architectures() { return kArchitectures; }
@@ -36,7 +48,10 @@ Result<const Architecture*> find_architecture(const Checkpoint& checkpoint) {
   for (const Architecture& row : kArchitectures) {
     served += (served.empty() ? "" : ", ") + std::string(row.name);
   }
-  return unexpected(ErrorCode::unsupported, "the model is of no architecture that is served",
+  const std::string name = own_name(checkpoint);
+  return unexpected(ErrorCode::unsupported,
+                    "the model is of no architecture that is served" +
+                        (name.empty() ? std::string() : ": it calls itself \"" + name + "\""),
                     checkpoint.path.string(), "served: " + served);
 }
 
