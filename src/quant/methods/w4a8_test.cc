@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "formats/w4_packed.h"
 #include "quant/methods/testing.h"
 
@@ -135,6 +137,91 @@ TEST(W4A8, RefusesTensorsOfAnotherShape) {
   ASSERT_FALSE(short_zeros);
   EXPECT_THAT(short_zeros.error().what,
               HasSubstr("the tensors have other sizes than a weight [64, 256] per_group"));
+}
+
+std::vector<QuantizedLayer> every_w4_storage() {
+  auto layers = every_storage();
+  std::erase_if(layers, [](const QuantizedLayer& layer) { return !w4_form(layer.scheme); });
+  return layers;
+}
+
+// y [M, N] of x [M, K], with a bias; the row that was not finite.
+std::pair<std::vector<float>, std::int64_t> forward(const QuantizedLayer& layer, const OwnedSlots& made,
+                                                    const std::vector<float>& x, const std::vector<float>& bias,
+                                                    int threads = 2) {
+  const auto method =
+      quant_method(layer.scheme).from_slots(layer, made.slots, bias, kernels::Activation::none, kNative).value();
+  ThreadPool pool(threads);
+  ExecContext context{.pool = &pool, .isa = detected_isa()};
+  method->reserve(context);
+  const std::int64_t m = std::ssize(x) / kK;
+  std::vector<float> y(static_cast<std::size_t>(m * kN), 99.0f);
+  const auto found = method->forward(context, ConstMatrix{x.data(), m, kK, kK}, {}, Matrix{y.data(), m, kN, kN});
+  return {std::move(y), found.row};
+}
+
+// A value is the sum over k of scale · a · w in numbers; in floats it is rounded five times at most (the decoded
+// weight here, float(sum), two scales, the zero of a foreign channel), each time something of a size up to
+// Σ scale · |a| · (s · u + |zero|). The input's own rounding moves a by half a code at most, and what its floats
+// round is below 127 · 2⁻²².
+TEST(W4A8, AnswersLikeTheFloatsThatItsCodesStandForAndAlwaysWithTheSameBits) {
+  constexpr std::int64_t kM = 7;
+  const auto x = kernels::random_floats(kM * kK, 11, 3.0f);
+  for (const QuantizedLayer& layer : every_w4_storage()) {
+    SCOPED_TRACE(layer.scheme + (layer.smoothed ? " smoothed" : ""));
+    const OwnedSlots made = made_slots(layer, {kN, kK}, 5);
+    const auto weight = read_w4(*w4_form(layer.scheme), *layer.zero_domain, made.slots).value();
+    const auto w = formats::decoded(weight);
+    const auto smooth = layer.smoothed ? floats_in(made.slots.at("smooth_inv")) : std::vector<float>(kK, 1.0f);
+    std::vector<std::int8_t> a(static_cast<std::size_t>(kM * kK));
+    std::vector<float> scale(kM);
+    ASSERT_FALSE(kernels::quantize_per_token_reference({.x = x.data(), .ldx = kK, .m = kM, .k = kK,
+                                                        .smooth_inv = smooth.data(), .q = a.data(), .ldq = kK,
+                                                        .scale = scale.data()}));
+    const auto y = forward(layer, made, x, {}).first;
+    double off = 0, off_x = 0, all = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t m = i / kN, n = i % kN;
+      double exact = 0, of_x = 0, size = 0, weights = 0;
+      for (std::size_t k = 0; k < kK; ++k) {
+        const double input = double(scale[m]) * a[m * kK + k], value = w[n * kK + k];
+        const double zero = weight.channel_zero.empty() ? 0 : std::fabs(weight.channel_zero[n]);
+        exact += input * value;
+        of_x += double(x[m * kK + k] * smooth[k]) * value;
+        size += std::fabs(input) * (std::fabs(value) + 2 * zero);
+        weights += std::fabs(value);
+      }
+      EXPECT_LE(std::fabs(y[i] - exact), 5 * 0x1p-24 * size);
+      EXPECT_LE(std::fabs(y[i] - of_x), (0.5 + 127 * 0x1p-22) * scale[m] * weights + 5 * 0x1p-24 * size);
+      off += (y[i] - exact) * (y[i] - exact);
+      off_x += (y[i] - of_x) * (y[i] - of_x);
+      all += exact * exact;
+    }
+    EXPECT_LT(std::sqrt(off / all), 2e-3);
+    EXPECT_LT(std::sqrt(off_x / all), 2e-2);  // a rounds the input to 254 levels
+    for (const int threads : {1, 2, 3, 3}) {
+      EXPECT_EQ(kernels::first_difference(forward(layer, made, x, {}, threads).first, y), -1) << threads;
+    }
+  }
+}
+
+TEST(W4A8, ARowOfZerosIsTheBiasAndOneThatIsNotFiniteIsReported) {
+  const auto bias = kernels::random_floats(kN, 12);
+  for (const QuantizedLayer& layer : every_w4_storage()) {
+    SCOPED_TRACE(layer.scheme + (layer.smoothed ? " smoothed" : ""));
+    const OwnedSlots made = made_slots(layer, {kN, kK}, 6);
+    auto x = kernels::random_floats(3 * kK, 13);
+    const auto before = forward(layer, made, x, bias).first;
+    for (std::size_t k = 0; k < kK; ++k) x[kK + k] = k % 2 == 0 ? 0.0f : -0.0f;
+    const auto [y, row] = forward(layer, made, x, bias);
+    EXPECT_EQ(row, -1);
+    const std::span rows(y), old(before);
+    EXPECT_EQ(kernels::first_difference(rows.subspan(kN, kN), bias), -1);
+    EXPECT_EQ(kernels::first_difference(rows.first(kN), old.first(kN)), -1);
+    EXPECT_EQ(kernels::first_difference(rows.last(kN), old.last(kN)), -1);
+    x[kK + 7] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(forward(layer, made, x, bias).second, 1);
+  }
 }
 
 // What a column weighs in the search moves codes: those of the column that weighs all lose less.
