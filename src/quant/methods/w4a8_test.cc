@@ -206,6 +206,15 @@ TEST(W4A8, AnswersLikeTheFloatsThatItsCodesStandForAndAlwaysWithTheSameBits) {
 }
 
 TEST(W4A8, ARowOfZerosIsTheBiasAndOneThatIsNotFiniteIsReported) {
+  const std::vector<float> zeros(kK);
+  std::vector<std::int8_t> codes(kK, 1);
+  float scale = 0;
+  ThreadPool pool(1);
+  ExecContext context{.pool = &pool, .isa = detected_isa()};
+  EXPECT_FALSE(kernels::quantize_per_token(
+      context, {.x = zeros.data(), .ldx = kK, .m = 1, .k = kK, .q = codes.data(), .ldq = kK, .scale = &scale}));
+  EXPECT_THAT(codes, ::testing::Each(0));
+  EXPECT_EQ(scale, 1e-8f / 127);
   const auto bias = kernels::random_floats(kN, 12);
   for (const QuantizedLayer& layer : every_w4_storage()) {
     SCOPED_TRACE(layer.scheme + (layer.smoothed ? " smoothed" : ""));
