@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Quantizes a whisper.cpp model from f16 to q8_0 or q4_0, as its own tool does, where that is not at hand.
+"""Quantizes a whisper.cpp model from f16 to q8_0, q4_0 or q4_k, as its own tool does, where that is not at hand.
 
     ggml_quantize.py q8_0 ggml-base.bin ggml-base-q8_0.bin
 
 Blocks of 32 values along a row. q8_0: an f16 scale d = max|x| / 127 and 32 int8 round(x / d). q4_0: an f16 scale
 d = x / -8 of the x with the greatest magnitude, and 32 codes floor(x / d + 8.5), at most 15, of which the first 16 are
-the low nibbles of 16 bytes.
+the low nibbles of 16 bytes. q4_k: blocks of 256, written by ggml's own quantize_q4_K in the library that
+pywhispercpp brings; every matrix has to have a multiple of 256 columns (base has, tiny has not).
 Matrices are quantized; vectors, convolutions and positional embeddings stay as they are.
 """
 
+import ctypes
+import importlib.util
 import struct
 import sys
 from pathlib import Path
@@ -44,8 +47,34 @@ def to_q4_0(values):
     return out.tobytes()
 
 
+def ggml_base():
+    """ggml's library of formats, beside the extension module of pywhispercpp."""
+    found = importlib.util.find_spec("_pywhispercpp")
+    libraries = sorted(Path(found.origin).parent.glob("libggml-base.so*")) if found else []
+    if not libraries:
+        sys.exit("q4_k needs pywhispercpp with its libggml-base.so in this Python")
+    return ctypes.CDLL(str(libraries[0]))
+
+
+def to_q4_k(values):
+    """Likewise of q4_k, columns a multiple of 256: 144 bytes for 256 values."""
+    rows, columns = values.shape
+    if columns % 256:
+        sys.exit(f"a matrix of {columns} columns has no q4_k: it takes multiples of 256")
+    quantize = ggml_base().quantize_q4_K
+    quantize.restype = ctypes.c_size_t
+    quantize.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    values = np.ascontiguousarray(values, dtype=np.float32)
+    out = np.empty(rows * columns // 256 * 144, dtype=np.uint8)
+    written = quantize(values.ctypes.data, out.ctypes.data, rows, columns, None)
+    if written != out.size:
+        sys.exit(f"ggml wrote {written} bytes of q4_k instead of {out.size}")
+    return out.tobytes()
+
+
 # name -> (ggml's number of the type, "mostly" that type with quantization version 2 in the thousands, the bytes of rows)
-TYPES = {"q8_0": (8, 7 + 2000, to_q8_0), "q4_0": (2, 2 + 2000, to_q4_0)}
+TYPES = {"q8_0": (8, 7 + 2000, to_q8_0), "q4_0": (2, 2 + 2000, to_q4_0),
+         "q4_k": (12, 12 + 2000, to_q4_k)}
 
 
 def convert(data, wanted):
@@ -73,7 +102,7 @@ def convert(data, wanted):
         if kind == F16 and rank == 2 and shape[0] % 32 == 0 and name not in KEPT:
             values = np.frombuffer(data, "<f2", count, at).astype(np.float32)
             head = struct.pack(f"<3i{rank}i", rank, name_length, number, *shape)
-            out += [head, name.encode(), quantize_rows(values)]
+            out += [head, name.encode(), quantize_rows(values.reshape(-1, shape[0]))]
         else:
             out.append(data[start:at + count * size])
         at += count * size

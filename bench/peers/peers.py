@@ -40,6 +40,7 @@ ENGINES = {  # name -> (title, kind, container, argument)
     "wcpp-f16": ("whisper.cpp f16", "whisper.cpp", "ggml", None),
     "wcpp-q8_0": ("whisper.cpp q8_0", "whisper.cpp", "ggml-q8_0", None),
     "wcpp-q4_0": ("whisper.cpp q4_0", "whisper.cpp", "ggml-q4_0", None),
+    "wcpp-q4_k": ("whisper.cpp q4_K", "whisper.cpp", "ggml-q4_k", None),
 }
 ISAS = {"avx2": {"OASR_ISA": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                  "DNNL_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
