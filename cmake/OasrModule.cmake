@@ -43,7 +43,7 @@ function(oasr_test_options target)
     # False alarms of g++ 12 at -O1, where it inlines one half of a pair: string(60, 'a') + "!" into the
     # short buffer of a string, a replaced operator delete against an operator new that is not inlined.
     target_compile_options(${target} PRIVATE
-      $<$<CONFIG:Release>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-mismatched-new-delete>)
+      "$<$<CONFIG:Release>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-mismatched-new-delete>")
   endif()
 endfunction()
 
