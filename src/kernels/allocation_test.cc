@@ -11,6 +11,7 @@
 #include "kernels/conv1d/op.h"
 #include "kernels/conv2d/op.h"
 #include "kernels/depthwise_conv1d/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/norm/op.h"
 #include "kernels/quantize/norm.h"
 #include "kernels/scaled_conv/op.h"
@@ -37,6 +38,10 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::fre
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLinearLanes = report_lanes("linear", linear_lanes);
+[[maybe_unused]] const auto* const kScaledMmLanes = report_lanes("scaled_mm", scaled_mm_lanes);
+[[maybe_unused]] const auto* const kInt4MmLanes = report_lanes("scaled_mm_int4", int4_mm_lanes);
 
 TEST(Kernels, DoNotAllocateInTheSteadyState) {
   constexpr std::int64_t kWidth = 128, kFrames = 150;

@@ -7,10 +7,14 @@
 #include <limits>
 
 #include "kernels/activate/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLinearLanes = report_lanes("linear", linear_lanes);
+[[maybe_unused]] const auto* const kActivateLanes = report_lanes("activate", activate_lanes);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 

@@ -3,11 +3,14 @@
 #include <limits>
 
 #include "kernels/activate/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/testing.h"
 #include "tensor/exact_math.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("activate", activate_lanes);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 

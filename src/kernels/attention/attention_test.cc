@@ -5,10 +5,13 @@
 #include <limits>
 
 #include "kernels/attention/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("attention", attention_lanes);
 
 struct Geometry {
   int heads;

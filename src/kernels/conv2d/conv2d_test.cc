@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels/conv2d/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("linear, for conv2d", linear_lanes);
 
 std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 

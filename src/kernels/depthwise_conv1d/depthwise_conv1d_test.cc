@@ -3,10 +3,13 @@
 #include <limits>
 
 #include "kernels/depthwise_conv1d/op.h"
+#include "kernels/lane_report.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("depthwise_conv1d", depthwise_conv1d_lanes);
 
 struct Case {
   Case(std::int64_t frames, std::int64_t channels, std::int64_t taps, unsigned seed)

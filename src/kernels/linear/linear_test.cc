@@ -3,11 +3,14 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/lane_report.h"
 #include "kernels/linear/op.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("linear", linear_lanes);
 
 constexpr DType kStorages[] = {DType::f32, DType::f16, DType::bf16};
 

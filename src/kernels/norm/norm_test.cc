@@ -2,11 +2,14 @@
 
 #include <limits>
 
+#include "kernels/lane_report.h"
 #include "kernels/norm/op.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("layer_norm", layer_norm_lanes);
 
 struct Case {
   Case(std::int64_t m, std::int64_t d, unsigned seed)

@@ -2,11 +2,15 @@
 
 #include <limits>
 
+#include "kernels/lane_report.h"
 #include "kernels/quantize/norm.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kQuantizeLanes = report_lanes("quantize", quantize_lanes);
+[[maybe_unused]] const auto* const kLayerNormQuantLanes = report_lanes("layer_norm_quant", layer_norm_quant_lanes);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
@@ -244,6 +248,18 @@ TEST(LayerNormQuant, EqualsTheUnfusedPairOfOps) {
                                                    .ldq = pair.ldq, .scale = pair.scale.data()}).row;
     expect_equal(fused, pair, std::string(lane.name));
   }
+}
+
+TEST(LaneReport, NamesWhatRunsAndWhatDoesNot) {
+  struct Row {
+    std::string_view name;
+    Isa isa;
+  };
+  constexpr Row kRows[] = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"amx", Isa::amx}};
+  const auto below = [](Isa least) { return [least](Isa isa) { return isa < least; }; };
+  EXPECT_EQ(lanes_text("op", std::span<const Row>(kRows), below(Isa::avx512)),
+            "lanes of op: scalar, avx2; skipped, since this processor or system can not run them: avx512, amx");
+  EXPECT_EQ(lanes_text("op", std::span<const Row>(kRows).first(2), below(Isa::avx512)), "lanes of op: scalar, avx2");
 }
 
 }  // namespace

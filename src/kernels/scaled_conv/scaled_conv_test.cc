@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include "kernels/lane_report.h"
 #include "kernels/scaled_conv/op.h"
 #include "kernels/testing.h"
 
 namespace oasr::kernels {
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("scaled_mm, for scaled_conv", scaled_mm_lanes);
 
 std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "kernels/lane_report.h"
 #include "kernels/scaled_mm/implementation.h"
 #include "kernels/scaled_mm/testing.h"
 
@@ -19,6 +20,8 @@ using Case = ScaledMMCase<PackedInt8Weight>;
 using QuantizingCase = QuantizingScaledMMCase<PackedInt8Weight>;
 
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("scaled_mm", scaled_mm_lanes);
 
 TEST(ScaledMMLanes, EqualTheReferenceForEveryK) {
   for (std::int64_t k = 1; k <= 67; ++k) {

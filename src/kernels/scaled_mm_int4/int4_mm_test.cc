@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "kernels/lane_report.h"
 #include "kernels/scaled_mm/testing.h"
 #include "kernels/scaled_mm_int4/op.h"
 
@@ -57,6 +58,8 @@ using Case = ScaledMMCase<PackedInt4Weight>;
 using QuantizingCase = QuantizingScaledMMCase<PackedInt4Weight>;
 
 namespace {
+
+[[maybe_unused]] const auto* const kLanes = report_lanes("scaled_mm_int4", int4_mm_lanes);
 
 // The int8 weight that `weight` stands for.
 PackedInt8Weight as_int8(const PackedInt4Weight& weight) {
