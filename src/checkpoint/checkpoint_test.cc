@@ -177,7 +177,7 @@ TEST_F(OpenCheckpoint, ReadsShards) {
 
 TEST_F(OpenCheckpoint, SaysWhatIsMissingInAHuggingFaceFolder) {
   put("m/model.safetensors", weights_);
-  EXPECT_THAT(error("m"), HasSubstr("no config.json"));
+  EXPECT_THAT(error("m"), HasSubstr("neither the oasr_config.json of an oasr folder nor the config.json"));
   put("n/config.json", R"({"model_type":"whisper"})");
   EXPECT_THAT(error("n"), HasSubstr("no model.safetensors"));
   put("n/pytorch_model.bin", "x");

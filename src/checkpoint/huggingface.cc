@@ -117,8 +117,11 @@ int detect_huggingface(const fs::path& path) {
 Result<Checkpoint> read_huggingface(const fs::path& path) {
   const auto folder = folder_of(path);
   if (!path_exists(folder / kConfig)) {
-    return unexpected(ErrorCode::not_found, "has weights but no config.json", folder.string(),
-                      "put the config.json of the same repository beside model.safetensors");
+    return unexpected(ErrorCode::not_found,
+                      "has weights, but neither the oasr_config.json of an oasr folder nor the config.json of a "
+                      "Hugging Face folder",
+                      folder.string(), "copy the whole folder again, or put the file that belongs to the weights "
+                                       "beside them");
   }
   Checkpoint checkpoint;
   checkpoint.container = "huggingface";

@@ -67,8 +67,14 @@ Result<TokenizerSource> read_tokenizer(const NativeConfig& config, const OpenPar
 }
 
 Result<StateDict> read_tensors(const NativeConfig& config, const FileBytes& file) {
-  auto dict = TRY(read_safetensors(file));
-  auto checked = check_tensors(dict, config.tensors, kNativeConfig);
+  auto dict = read_safetensors(file);
+  if (!dict) {
+    // A tensor that was taken out leaves a hole, of which that reader names the end.
+    const auto names = safetensors_names(file);
+    const auto same = names ? check_tensor_names(*names, config.tensors, kNativeConfig) : Status();
+    return same ? unexpected(std::move(dict).error()) : bad(same.error().what, {});
+  }
+  auto checked = check_tensors(*dict, config.tensors, kNativeConfig);
   if (!checked) return bad(std::move(checked).error().what, {});
   return dict;
 }

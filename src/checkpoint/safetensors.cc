@@ -194,13 +194,17 @@ Status check_contiguous(std::vector<HeaderEntry>& entries, std::size_t data_size
   return {};
 }
 
-Result<StateDict> read(const FileBytes& file) {
-  ByteReader reader(file.bytes, "safetensors file");
+Result<std::vector<HeaderEntry>> read_header(ByteReader& reader) {
   const auto header_size = TRY(reader.read<std::uint64_t>());
   if (header_size > kMaxSafetensorsHeader) {
     return bad("a header of " + std::to_string(header_size) + " bytes");
   }
-  auto entries = TRY(parse_header(TRY(reader.take_string(header_size))));
+  return parse_header(TRY(reader.take_string(header_size)));
+}
+
+Result<StateDict> read(const FileBytes& file) {
+  ByteReader reader(file.bytes, "safetensors file");
+  auto entries = TRY(read_header(reader));
   const auto data = file.bytes.subspan(reader.offset());
   StateDict dict;
   for (const auto& entry : entries) dict.tensors.emplace(entry.name, TRY(place(entry, data)));
@@ -261,6 +265,15 @@ bool is_safetensors_file_name(std::string_view name) {
 
 Result<StateDict> read_safetensors(const FileBytes& file) {
   return located(read(file), file.where());
+}
+
+Result<std::set<std::string, std::less<>>> safetensors_names(const FileBytes& file) {
+  ByteReader reader(file.bytes, "safetensors file");
+  std::set<std::string, std::less<>> names;
+  for (const auto& entry : TRY(located(read_header(reader), file.where()))) {
+    if (is_safetensors_name(entry.name)) names.insert(entry.name);
+  }
+  return names;
 }
 
 Result<StateDict> read_safetensors_shards(const std::filesystem::path& path,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -23,6 +25,9 @@ std::optional<std::string_view> safetensors_dtype(StorageFormat format);
 // belong to the header or to exactly one tensor; offsets, shapes, names, duplicate keys and the
 // header's structure are checked as strictly as by the reference, and names and ranks more so.
 Result<StateDict> read_safetensors(const FileBytes& file);
+
+// The names of the tensors in a file's header, whatever else is wrong with the file.
+Result<std::set<std::string, std::less<>>> safetensors_names(const FileBytes& file);
 
 // Reads the shards that an index (model.safetensors.index.json) names, all in its folder. Each
 // tensor must be in the shard that the index says and nowhere else. `files` receives the shards.
