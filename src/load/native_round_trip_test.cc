@@ -70,6 +70,41 @@ TEST_F(NativeRoundTrip, InInt8IsTheSourceLoadedInInt8) {
   EXPECT_LT(fs::file_size(at("v2") / "model.safetensors"), fs::file_size(from / "model.safetensors") / 2);
 }
 
+// A checkpoint of random numbers, one matrix of it as another toolkit stores 8 or fewer bits.
+Checkpoint quantized_by_others(StorageFormat format) {
+  Checkpoint checkpoint = RandomCheckpoint(models::whisper::small_config()).checkpoint;
+  auto& tensor = checkpoint.tensors.tensors.at("model.encoder.layers.0.fc1.weight");
+  tensor.format = format;
+  const std::size_t rows = static_cast<std::size_t>(tensor.shape[0]);
+  // Any bytes but the highest bits of float16 scales, so that the numbers are finite.
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>(*storage_bytes(format, tensor.shape), 0x2A);
+  auto scales = std::make_shared<std::vector<float>>(rows, 300.0f);
+  tensor.bytes = std::as_bytes(std::span(*bytes));
+  if (format == StorageFormat::ct2_int8) tensor.row_scale = std::as_bytes(std::span(*scales));
+  checkpoint.tensors.owners.push_back(std::move(bytes));
+  checkpoint.tensors.owners.push_back(std::move(scales));
+  return checkpoint;
+}
+
+TEST_F(NativeRoundTrip, WeightsThatOthersQuantizedAreRoundedTwiceAndTheReportSaysSo) {
+  const std::string note = "the checkpoint's weights were quantized before: they are rounded twice";
+  using enum StorageFormat;
+  for (const StorageFormat format : {ct2_int8, q8_0, q5_1, q5_0, q4_1, q4_0}) {
+    SCOPED_TRACE(enum_name(storage_format_names(), format));
+    const auto twice = load_checkpoint(quantized_by_others(format), kInt8, context);
+    ASSERT_TRUE(twice) << twice.error().message();
+    EXPECT_EQ(twice->report.notes, std::vector{note});
+    EXPECT_NE(to_text(twice->report, false).find("note          " + note), std::string::npos);
+    EXPECT_EQ(to_json(twice->report)["notes"], Json({note}));
+    const auto once = load_checkpoint(quantized_by_others(format), {}, context);
+    ASSERT_TRUE(once) << once.error().message();
+    EXPECT_TRUE(once->report.notes.empty());
+  }
+  const auto ours = load_checkpoint(RandomCheckpoint(models::whisper::small_config()).checkpoint, kInt8, context);
+  ASSERT_TRUE(ours) << ours.error().message();
+  EXPECT_TRUE(ours->report.notes.empty());
+}
+
 TEST_F(NativeRoundTrip, InFourBitsIsTheSourceLoadedInFourBits) {
   auto config = models::whisper::small_config();
   config.d_model = 128;

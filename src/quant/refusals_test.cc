@@ -117,7 +117,7 @@ TEST(Refusals, OfOptions) {
        "module_types)"},
       {"small caches", option("kv_cache=fp8_e4m3"), ErrorCode::unsupported,
        "quantization_option: 'kv_cache=fp8_e4m3': no kernel reads keys and values of 8 bits yet (leave it out: "
-       "caches are float32, of cross-attention float16 where weights are)"},
+       "caches are float32, of cross-attention float16 beside quantized weights)"},
       {"ignore without a scheme", online({.ignore = {"encoder.*"}}), kInvalid,
        "ignore: it chooses layers to quantize, and no scheme was asked for (name a scheme, such as "
        "int8_w8a8)"},

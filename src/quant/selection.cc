@@ -211,7 +211,7 @@ Status add_option(QuantRequest& request, std::string_view text) {
   const auto key = text.substr(0, equals);
   if (key == "kv_cache") {
     return unexpected(ErrorCode::unsupported, fmt::format("'{}': no kernel reads keys and values of 8 bits yet", text),
-                      kOption, "leave it out: caches are float32, of cross-attention float16 where weights are");
+                      kOption, "leave it out: caches are float32, of cross-attention float16 beside quantized weights");
   }
   if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
     return invalid(kOption, fmt::format("'{}' is not an option of quantization", key),
