@@ -36,6 +36,7 @@ struct Pass {
   double audio_seconds = 0, wall = 0, cpu = 0;
   Timings timings;  // of this pass
   std::string text;
+  std::size_t without_text = 0;  // recordings
 };
 
 Timings difference(const Timings& after, const Timings& before) {
@@ -115,6 +116,9 @@ std::string row_text(const nlohmann::ordered_json& row) {
                         number("encoder_ms_per_window"), number("prompt_ms"), number("decoder_ms_per_token"),
                         number("decoder_ms_per_step"), number("other_ms"));
   }
+  if (row.contains("recordings") && row["without_text"].get<int>() > 0) {
+    text += fmt::format("  no text  {} recordings\n", row["without_text"].get<int>());
+  }
   return row.contains("recordings") ? text : text + fmt::format("  text    {}\n", row["text"].get<std::string>());
 }
 
@@ -125,7 +129,13 @@ std::string as_text(const nlohmann::ordered_json& report) {
   return text;
 }
 
-// A result without text could look fast: it is an error.
+bool has_text(const Transcript& transcript) { return transcript.text.find_first_not_of(" \n") != std::string::npos; }
+
+// A measurement without any text could look fast: it is an error.
+Unexpected no_text(const std::string& where) {
+  return unexpected(ErrorCode::bad_audio, "gave no text: nothing was measured", where, "use a recording with speech");
+}
+
 Result<Pass> run_pass(Recognizer& recognizer, const std::string& path,
                       const TranscribeOptions& options) {
   AudioInput input;
@@ -137,16 +147,14 @@ Result<Pass> run_pass(Recognizer& recognizer, const std::string& path,
   auto transcript = recognizer.transcribe(input, options, callbacks);
   Pass pass{0, clock.wall(), clock.cpu(), difference(recognizer.timings(), before), {}};
   if (!transcript) return unexpected(transcript.error());
-  if (transcript->text.find_first_not_of(" \n") == std::string::npos) {
-    return unexpected(ErrorCode::bad_audio, "gave no text: nothing was measured", path,
-                      "use a recording with speech");
-  }
+  if (!has_text(*transcript)) return no_text(path);
   pass.audio_seconds = transcript->duration;
   pass.text = transcript->text;
   return pass;
 }
 
-// All recordings, arguments.engine.batch_size of them decoded together; the text is that of all.
+// All recordings, arguments.engine.batch_size of them decoded together; the text is that of all. Some may have
+// none, and are counted.
 Result<Pass> run_batch(Recognizer& recognizer, const BenchArguments& arguments) {
   std::vector<AudioInput> inputs(arguments.audio.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].path = arguments.audio[i];
@@ -164,11 +172,13 @@ Result<Pass> run_batch(Recognizer& recognizer, const BenchArguments& arguments) 
     }
     pass.audio_seconds += transcript->duration;
     pass.text += transcript->text + "\n";
+    if (!has_text(*transcript)) ++pass.without_text;
   }, callbacks);
   pass.wall = clock.wall();
   pass.cpu = clock.cpu();
   pass.timings = difference(recognizer.timings(), before);
   if (error) return unexpected(*error);
+  if (pass.without_text == inputs.size()) return no_text("all recordings");
   return pass;
 }
 
@@ -196,6 +206,7 @@ Result<nlohmann::ordered_json> measure_passes(Recognizer& recognizer, const Benc
     if (!passes) return unexpected(passes.error());
     rows.push_back(summary(name, *passes));
     rows.back()["recordings"] = arguments.audio.size();
+    rows.back()["without_text"] = passes->front().without_text;
     rows.back()["batch_size"] = together;
     return rows;
   }

@@ -365,5 +365,24 @@ TEST_F(RealModel, BenchRefusesAResultWithoutText) {
   EXPECT_NE(outcome.err.find("gave no text"), std::string::npos) << outcome.err;
 }
 
+TEST_F(RealModel, BenchCountsRecordingsWithoutTextAmongThoseDecodedTogether) {
+  const auto bench = [&](const Words& audio) {
+    Words words = {"bench", model_, "--repeat", "1", "--batch-size", "2", "--json", "--audio"};
+    words.insert(words.end(), audio.begin(), audio.end());
+    return run(words);
+  };
+  for (const auto& [audio, without] : {std::pair(Words{speech_, at("silence.wav"), at("silence.wav")}, 2),
+                                       {Words{speech_, speech_}, 0}}) {
+    const auto outcome = bench(audio);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json row = Json::parse(outcome.out, nullptr, false)["audio"][0];
+    EXPECT_EQ(row["recordings"], audio.size());
+    EXPECT_EQ(row["without_text"], without);
+  }
+  const auto none = bench({at("silence.wav"), at("silence.wav")});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("all recordings: gave no text"), std::string::npos) << none.err;
+}
+
 }  // namespace
 }  // namespace oasr
