@@ -212,7 +212,7 @@ struct SileroVad::State {
   Dense conv1, conv2, conv3, conv4, lstm;
   std::vector<float> out_weights;
   float out_bias;
-  PowerSpectrum<kWindow> spectrum;
+  PowerSpectrum spectrum{kWindow};
 
   // Activations by time and channel, with a row of zeros before and after: the padding.
   std::array<float, 6 * kBins> spectra{};
