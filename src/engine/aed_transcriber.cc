@@ -9,9 +9,12 @@
 
 #include "base/check.h"
 #include "decode/search.h"
+#include "engine/front_end.h"
 #include "engine/in_order.h"
 #include "engine/plan.h"
 #include "engine/recording.h"
+#include "features/log_mel.h"
+#include "features/mel_frames.h"
 
 namespace oasr::engine {
 namespace {
@@ -38,6 +41,7 @@ struct AedTranscriber::Impl {
   std::shared_ptr<const models::AedModel> model;
   ExecContext context;
   int batch_size = 1;
+  std::unique_ptr<MelDevice> front_end;  // null: the processor
   std::unique_ptr<models::AedState> state;
   int rows = 0, windows = 0;  // of `state`
   decode::ForEach for_each;   // on the pool
@@ -97,9 +101,10 @@ struct AedTranscriber::Impl {
 AedTranscriber::AedTranscriber(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AedTranscriber::~AedTranscriber() = default;
 
-std::unique_ptr<Transcriber> AedTranscriber::create(std::shared_ptr<const models::AedModel> model,
-                                                    ExecContext context, int batch_size) {
+Result<std::unique_ptr<Transcriber>> AedTranscriber::create(std::shared_ptr<const models::AedModel> model,
+                                                            ExecContext context, int batch_size) {
   auto impl = std::make_unique<Impl>();
+  impl->front_end = TRY(open_front_end(context, whisper_recipe(model->n_mels())));
   impl->model = std::move(model);
   impl->context = context;
   impl->for_each = [pool = context.pool](std::size_t items, const auto& body) {
@@ -121,7 +126,8 @@ Result<Transcript> AedTranscriber::transcribe(AudioSource& audio, const Transcri
   bool admitted = false;
   const auto admit = [&](models::AedState& state, std::vector<Active>& active) {
     if (std::exchange(admitted, true)) return false;
-    active.push_back({0, nullptr, std::make_unique<Recording>(plan, audio, callbacks, state)});
+    auto recording = std::make_unique<Recording>(plan, audio, callbacks, state, impl_->front_end.get());
+    active.push_back({0, nullptr, std::move(recording)});
     return true;
   };
   impl_->run(*decoder, 1, callbacks, admit, results);
@@ -166,7 +172,7 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
     }
     active.push_back({index, std::move(*audio), nullptr});
     Active& entry = active.back();
-    entry.recording = std::make_unique<Recording>(*plan, *entry.owned, each, state);
+    entry.recording = std::make_unique<Recording>(*plan, *entry.owned, each, state, impl_->front_end.get());
     return true;
   };
   impl_->run(**decoder, limit, callbacks, admit, results);

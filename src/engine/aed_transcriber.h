@@ -10,7 +10,7 @@ namespace oasr::engine {
 // The decoder state is created by the first call and kept.
 class AedTranscriber final : public Transcriber {
  public:
-  static std::unique_ptr<Transcriber> create(std::shared_ptr<const models::AedModel> model, ExecContext context,
+  static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::AedModel> model, ExecContext context,
                                              int batch_size);
   ~AedTranscriber() override;
 

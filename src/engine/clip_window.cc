@@ -12,10 +12,10 @@ namespace {
 
 class ClipWindow final : public WindowSource {
  public:
-  ClipWindow(std::vector<float> samples, int n_mels)
+  ClipWindow(std::vector<float> samples, int n_mels, MelDevice* device)
       : samples_(std::move(samples)),
         frames_(static_cast<int>(samples_.size() / kWhisperHop)),
-        mel_(whisper_log_mel(samples_, n_mels)) {
+        mel_(whisper_log_mel(samples_, n_mels, device)) {
     LevelMeter meter;
     meter.push(samples_, levels_);
     meter.finish(frames_, levels_);
@@ -46,7 +46,7 @@ class ClipWindow final : public WindowSource {
 
 }  // namespace
 
-Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n_mels) {
+Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n_mels, MelDevice* device) {
   std::vector<float> samples(kWhisperSamples + 1);
   std::size_t size = 0;
   while (size < samples.size()) {
@@ -59,7 +59,7 @@ Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n
                       "single_window", "leave single_window out");
   }
   samples.resize(size);
-  return std::unique_ptr<WindowSource>(std::make_unique<ClipWindow>(std::move(samples), n_mels));
+  return std::unique_ptr<WindowSource>(std::make_unique<ClipWindow>(std::move(samples), n_mels, device));
 }
 
 }  // namespace oasr::engine

@@ -6,10 +6,11 @@
 
 namespace oasr::engine {
 
-CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks)
+CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end)
     : plan_(plan),
       audio_(audio),
       callbacks_(callbacks),
+      front_end_(front_end),
       utterances_(audio, plan.model->front_end().sample_rate, plan.vad) {}
 
 Status CtcRecording::read(std::vector<float>& features) {
@@ -20,7 +21,7 @@ Status CtcRecording::read(std::vector<float>& features) {
     offset_ = static_cast<double>(utterance->begin) / rate;
     duration_ = static_cast<double>(utterance->samples.size()) / rate;
     round_to_16_bits(utterance->samples);
-    features = TRY(fbank(utterance->samples, plan_.model->front_end()));
+    features = TRY(fbank(utterance->samples, plan_.model->front_end(), front_end_));
     // Too short for one encoder frame: nothing can be heard in it.
     const auto frames = static_cast<int>(features.size()) / plan_.model->front_end().num_mel_bins;
     if (frames <= plan_.model->right_context()) features.clear();

@@ -6,7 +6,9 @@
 #include "decode/attention_beam.h"
 #include "engine/ctc_recording.h"
 #include "engine/fault_error.h"
+#include "engine/front_end.h"
 #include "engine/in_order.h"
+#include "features/mel_frames.h"
 
 namespace oasr::engine {
 namespace {
@@ -35,6 +37,7 @@ struct CtcTranscriber::Impl {
   ExecContext context;
   int batch_size = 1;
   std::unique_ptr<models::CtcState> state;
+  std::unique_ptr<MelDevice> front_end;  // null: the processor
   StageTimes times;
 
   // Takes recordings from `admit` until it gives none, and decodes an utterance of each at a time.
@@ -51,23 +54,33 @@ struct CtcTranscriber::Impl {
       pass.clear();
       for (Active& entry : active) {
         if (stop) entry.recording->fail(cancelled_error());
-        InFlight utterance;
-        bool more = false;
-        {
-          const Stopwatch watch(times.features);
-          more = entry.recording->next(utterance.features);
-        }
-        if (more) {
-          utterance.recording = entry.recording.get();
-          pass.push_back(std::move(utterance));
-        } else {
+      }
+      auto features = next_features(active);
+      for (std::size_t i = 0; i < active.size(); ++i) {
+        Active& entry = active[i];
+        if (features[i].empty()) {
           results.add(entry.index, entry.recording->take_result());
           entry.recording.reset();
+        } else {
+          InFlight& utterance = pass.emplace_back();
+          utterance.recording = entry.recording.get();
+          utterance.features = std::move(features[i]);
         }
       }
       std::erase_if(active, [](const Active& entry) { return !entry.recording; });
       if (!pass.empty()) decode_pass(plan, pass);
     }
+  }
+
+  // Of an utterance of each; empty: the recording is over.
+  std::vector<std::vector<float>> next_features(const std::vector<Active>& active) {
+    const Stopwatch watch(times.features);
+    std::vector<std::vector<float>> features(active.size());
+    context.pool->parallel_for(static_cast<std::int64_t>(active.size()), [&](std::int64_t i, int) {
+      const auto at = static_cast<std::size_t>(i);
+      if (!active[at].recording->next(features[at])) features[at].clear();
+    });
+    return features;
   }
 
   void decode_pass(const CtcPlan& plan, std::vector<InFlight>& pass) {
@@ -182,6 +195,8 @@ Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<cons
                                                             ExecContext context, int batch_size) {
   auto impl = std::make_unique<Impl>();
   impl->state = TRY(model->new_state(context));
+  const MelRecipe recipe = TRY(fbank_recipe(model->front_end()));
+  impl->front_end = TRY(open_front_end(context, recipe));
   impl->model = std::move(model);
   impl->context = context;
   impl->batch_size = batch_size;
@@ -210,7 +225,8 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
   bool admitted = false;
   const auto admit = [&](std::vector<Active>& active) {
     if (std::exchange(admitted, true)) return false;
-    active.push_back({0, nullptr, std::make_unique<CtcRecording>(plan, audio, callbacks)});
+    auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get());
+    active.push_back({0, nullptr, std::move(recording)});
     return true;
   };
   impl_->run(plan, 1, callbacks, admit, results);
@@ -243,7 +259,8 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
       return true;
     }
     active.push_back({index, std::move(*audio), nullptr});
-    active.back().recording = std::make_unique<CtcRecording>(*plan, *active.back().owned, each);
+    Active& entry = active.back();
+    entry.recording = std::make_unique<CtcRecording>(*plan, *entry.owned, each, impl_->front_end.get());
     return true;
   };
   impl_->run(*plan, static_cast<std::size_t>(impl_->batch_size), callbacks, admit, results);

@@ -9,26 +9,35 @@ namespace oasr::engine {
 namespace {
 
 constexpr std::int64_t kHeldFrames = 12000;  // two minutes: 4 MB of frames
-constexpr std::size_t kChunk = 16000;        // samples a read
+constexpr std::size_t kRead = 16000;         // samples
+constexpr std::int64_t kMostAtOnce = 30 * 16000;  // samples that are read to be transformed together
 constexpr int kTailFrames = 3;               // frames after the end that still see the recording
 constexpr float kSilence = -10.0f;           // log10 of the energy of zeros
 
 }  // namespace
 
-MelWindows::MelWindows(AudioSource& audio, int n_mels, StopRequest stop)
-    : audio_(&audio), n_mels_(n_mels), stop_(std::move(stop)), stream_(n_mels), chunk_(kChunk) {}
+MelWindows::MelWindows(AudioSource& audio, int n_mels, StopRequest stop, MelDevice* device)
+    : audio_(&audio), n_mels_(n_mels), stop_(std::move(stop)), device_(device), stream_(n_mels, device) {}
 
-Result<std::unique_ptr<WindowSource>> open_mel_windows(AudioSource& audio, int n_mels,
-                                                       StopRequest stop) {
-  auto windows = std::make_unique<MelWindows>(audio, n_mels, std::move(stop));
+Result<std::unique_ptr<WindowSource>> open_mel_windows(AudioSource& audio, int n_mels, StopRequest stop,
+                                                       MelDevice* device) {
+  auto windows = std::make_unique<MelWindows>(audio, n_mels, std::move(stop), device);
   if (audio.rewindable()) TRY(windows->find_maximum());
   return std::unique_ptr<WindowSource>(std::move(windows));
 }
 
-Result<std::span<const float>> MelWindows::read_chunk() {
-  if (stop_ && stop_()) return unexpected(ErrorCode::cancelled, "the transcription was cancelled");
-  const std::size_t count = TRY(audio_->read(chunk_));
-  return std::span<const float>(chunk_).first(count);
+// As many reads as `wanted` samples take, but no more than are transformed together; none at the end of the audio.
+Result<std::span<const float>> MelWindows::read(std::int64_t wanted) {
+  wanted = std::min(wanted, kMostAtOnce);
+  std::size_t size = 0;
+  while (!read_all_ && static_cast<std::int64_t>(size) < wanted) {
+    if (stop_ && stop_()) return unexpected(ErrorCode::cancelled, "the transcription was cancelled");
+    chunk_.resize(std::max(chunk_.size(), size + kRead));
+    const std::size_t count = TRY(audio_->read(std::span(chunk_).subspan(size, kRead)));
+    read_all_ = count == 0;
+    size += count;
+  }
+  return std::span<const float>(chunk_).first(size);
 }
 
 void MelWindows::push(std::span<const float> samples) {
@@ -41,9 +50,9 @@ void MelWindows::push(std::span<const float> samples) {
 // Keeps the first two minutes. If there is more, goes through the rest for its maximum only and
 // comes back to where the kept frames end.
 Status MelWindows::find_maximum() {
-  LogMelMaximum maximum(n_mels_);
-  while (true) {
-    const auto samples = TRY(read_chunk());
+  LogMelMaximum maximum(n_mels_, device_);
+  while (samples_ < kHeldFrames * kWhisperHop) {
+    const auto samples = TRY(read(kHeldFrames * kWhisperHop - samples_));
     if (samples.empty()) {
       end_of_audio();
       exact_ = true;
@@ -51,11 +60,10 @@ Status MelWindows::find_maximum() {
     }
     maximum.push(samples);
     push(samples);
-    if (samples_ / kWhisperHop >= kHeldFrames) break;
   }
   std::int64_t total = samples_;
   while (true) {
-    const auto samples = TRY(read_chunk());
+    const auto samples = TRY(read(kMostAtOnce));
     if (samples.empty()) break;
     maximum.push(samples);
     total += static_cast<std::int64_t>(samples.size());
@@ -65,12 +73,14 @@ Status MelWindows::find_maximum() {
   total_samples_ = total;
   total_frames_ = total / kWhisperHop;
   TRY(audio_->rewind());
+  read_all_ = false;
   return skip_samples(samples_);
 }
 
 Status MelWindows::skip_samples(std::int64_t count) {
   while (count > 0) {
-    const auto size = std::min<std::size_t>(kChunk, static_cast<std::size_t>(count));
+    chunk_.resize(std::max(chunk_.size(), kRead));
+    const auto size = std::min(kRead, static_cast<std::size_t>(count));
     const std::size_t read = TRY(audio_->read(std::span(chunk_).first(size)));
     if (read == 0) return {};  // shorter than before: the end is noticed by the next read
     count -= static_cast<std::int64_t>(read);
@@ -93,8 +103,9 @@ void MelWindows::end_of_audio() {
 
 Status MelWindows::read_until(std::int64_t frame) {
   // A frame needs the 200 samples after its centre, a level 240.
-  while (!ended_ && samples_ < frame * kWhisperHop + 2 * kWhisperHop) {
-    const auto samples = TRY(read_chunk());
+  const std::int64_t needed = frame * kWhisperHop + 2 * kWhisperHop;
+  while (!ended_ && samples_ < needed) {
+    const auto samples = TRY(read(needed - samples_));
     if (samples.empty()) {
       end_of_audio();
       break;

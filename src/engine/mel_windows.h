@@ -14,7 +14,7 @@ namespace oasr::engine {
 
 class MelWindows final : public WindowSource {
  public:
-  MelWindows(AudioSource& audio, int n_mels, StopRequest stop);
+  MelWindows(AudioSource& audio, int n_mels, StopRequest stop, MelDevice* device);
 
   // Before the first load(): the first pass over a rewindable source.
   Status find_maximum();
@@ -30,7 +30,7 @@ class MelWindows final : public WindowSource {
 
  private:
   Status skip_samples(std::int64_t count);
-  Result<std::span<const float>> read_chunk();
+  Result<std::span<const float>> read(std::int64_t wanted);
   void push(std::span<const float> samples);
   Status read_until(std::int64_t frame);
   void end_of_audio();
@@ -40,9 +40,10 @@ class MelWindows final : public WindowSource {
   AudioSource* audio_;
   int n_mels_;
   StopRequest stop_;
+  MelDevice* device_;
   LogMelStream stream_;
   LevelMeter meter_;
-  std::vector<float> chunk_;
+  std::vector<float> chunk_;   // what read() gave last
   std::vector<float> frames_;  // [n, n_mels] log10, from frame first_ on
   std::vector<float> levels_;  // one a frame, from first_ on
   std::vector<float> heard_;   // 160 samples a frame, from first_ on
@@ -50,6 +51,7 @@ class MelWindows final : public WindowSource {
   std::int64_t first_ = 0;
   std::int64_t seek_ = 0;
   std::int64_t samples_ = 0;  // pushed into the stream
+  bool read_all_ = false;     // the audio has ended
   bool ended_ = false;        // the stream has all
   bool loaded_ = false;       // a window was asked for
   bool exact_ = false;

@@ -37,12 +37,13 @@ std::vector<float> without_hum(std::span<const float> samples) {
 
 }  // namespace
 
-Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
-                     models::AedState& state)
+Recording::Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks, models::AedState& state,
+                     MelDevice* front_end)
     : plan_(plan),
       audio_(audio),
       callbacks_(callbacks),
       state_(state),
+      front_end_(front_end),
       context_(plan),
       language_(plan.language),
       mel_(static_cast<std::size_t>(plan.model->n_mels() * plan.model->window_frames())) {}
@@ -84,8 +85,8 @@ Status Recording::open() {
   }
   AudioSource& source = speech_ ? *speech_ : audio_;
   windows_ = plan_.options.single_window
-                 ? TRY(open_clip_window(source, n_mels))
-                 : TRY(open_mel_windows(source, n_mels, callbacks_.cancelled));
+                 ? TRY(open_clip_window(source, n_mels, front_end_))
+                 : TRY(open_mel_windows(source, n_mels, callbacks_.cancelled, front_end_));
   // The reference detects the language at the start of the recording, whatever the clips are.
   language_at_start_ = !language_ && plan_.clips.front().first > 0;
   return {};

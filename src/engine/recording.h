@@ -26,9 +26,9 @@ namespace oasr::engine {
 // openai-whisper 20250625 does. Wants one search stepped at a time; everything else it does itself.
 class Recording {
  public:
-  // All must outlive the recording; `callbacks` are called from advance().
-  Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks,
-            models::AedState& state);
+  // All must outlive the recording; `callbacks` are called from advance(). front_end: null for the processor.
+  Recording(const Plan& plan, AudioSource& audio, const Callbacks& callbacks, models::AedState& state,
+            MelDevice* front_end);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
@@ -98,6 +98,7 @@ class Recording {
   AudioSource& audio_;
   const Callbacks& callbacks_;
   models::AedState& state_;
+  MelDevice* front_end_;
   std::unique_ptr<SpeechSource> speech_;   // of the audio, with voice activity detection
   std::unique_ptr<WindowSource> windows_;  // of the audio, or of its speech
   PromptContext context_;

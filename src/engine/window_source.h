@@ -10,6 +10,10 @@
 #include "audio/audio_source.h"
 #include "base/result.h"
 
+namespace oasr {
+class MelDevice;  // features/mel_frames.h
+}
+
 namespace oasr::engine {
 
 // Log-mel windows of 30 s, forward only. Frames are 10 ms of the audio that is decoded.
@@ -48,12 +52,13 @@ using StopRequest = std::function<bool()>;
 // Windows as transcribe() of the reference cuts them, in bounded memory: the floor and scaling use
 // the maximum of the whole recording, and frames after its end are 0.0. A rewindable source of more
 // than two minutes is read twice, first for the maximum; a shorter one is kept. A pipe is read once
-// and uses the maximum so far. The source must outlive the result.
-Result<std::unique_ptr<WindowSource>> open_mel_windows(AudioSource& audio, int n_mels,
-                                                       StopRequest stop);
+// and uses the maximum so far. The source must outlive the result, as must `device`, which computes the frames;
+// null: the processor does.
+Result<std::unique_ptr<WindowSource>> open_mel_windows(AudioSource& audio, int n_mels, StopRequest stop,
+                                                       MelDevice* device = nullptr);
 
 // The one window of decode() of the reference: the samples are padded with zeros to 30 s. More than
 // 30 s is an invalid_argument error.
-Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n_mels);
+Result<std::unique_ptr<WindowSource>> open_clip_window(AudioSource& audio, int n_mels, MelDevice* device = nullptr);
 
 }  // namespace oasr::engine

@@ -9,13 +9,11 @@
 #include <utility>
 
 #include "base/check.h"
-#include "features/natural_log.h"
-#include "features/power_spectrum.h"
+#include "features/mel_frames.h"
 
 namespace oasr {
 namespace {
 
-constexpr float kPreemphasis = 0.97f;
 constexpr float kEnergyFloor = 0x1p-23f;
 
 constexpr std::array kWindowNames = {
@@ -77,24 +75,20 @@ std::vector<float> window_of(FbankWindow window, std::size_t size) {
   return values;
 }
 
-// A triangle: weights of the bins from `first`.
-struct Triangle {
-  std::size_t first = 0;
-  std::vector<float> weights;
-};
-
-Result<std::vector<Triangle>> triangles_of(const FbankOptions& options, const Geometry& g) {
+// Weights of the bins below half the rate.
+Result<std::vector<MelFilter>> triangles_of(const FbankOptions& options, const Geometry& g) {
   const auto mel = [](double hz) { return 1127.0 * std::log(1.0 + hz / 700.0); };
   const double low = mel(g.low_hz), step = (mel(g.high_hz) - low) / (options.num_mel_bins + 1);
   const double bin_hz = static_cast<double>(options.sample_rate) / static_cast<double>(g.transform);
-  std::vector<Triangle> triangles(static_cast<std::size_t>(options.num_mel_bins));
+  std::vector<double> mel_of_bin(g.transform / 2);
+  for (std::size_t bin = 0; bin < mel_of_bin.size(); ++bin) mel_of_bin[bin] = mel(bin_hz * static_cast<double>(bin));
+  std::vector<MelFilter> triangles(static_cast<std::size_t>(options.num_mel_bins));
   for (std::size_t n = 0; n < triangles.size(); ++n) {
     const double left = low + static_cast<double>(n) * step, right = left + 2 * step;
-    for (std::size_t bin = 0; bin < g.transform / 2; ++bin) {
-      const double at = mel(bin_hz * static_cast<double>(bin));
-      const double weight = std::min(at - left, right - at) / step;
+    for (std::size_t bin = 0; bin < mel_of_bin.size(); ++bin) {
+      const double weight = std::min(mel_of_bin[bin] - left, right - mel_of_bin[bin]) / step;
       if (!(weight > 0)) continue;
-      if (triangles[n].weights.empty()) triangles[n].first = bin;
+      if (triangles[n].weights.empty()) triangles[n].first_bin = static_cast<int>(bin);
       triangles[n].weights.push_back(static_cast<float>(weight));
     }
     if (!triangles[n].weights.empty()) continue;
@@ -109,90 +103,73 @@ Result<std::vector<Triangle>> triangles_of(const FbankOptions& options, const Ge
 
 std::span<const EnumName<FbankWindow>> fbank_window_names() { return kWindowNames; }
 
+Result<MelRecipe> fbank_recipe(const FbankOptions& options) {
+  const Geometry g = TRY(geometry(options));
+  auto triangles = TRY(triangles_of(options, g));
+  return MelRecipe{.window = g.window,
+                   .hop = g.shift,
+                   .transform = g.transform,
+                   .emphasised = true,
+                   .scale = options.scale,
+                   .weights = window_of(options.window, g.window),
+                   .filters = std::move(triangles),
+                   .floor = kEnergyFloor,
+                   .log = LogBase::e};
+}
+
 struct Fbank::State {
-  State(const FbankOptions& with, const Geometry& g, std::vector<Triangle> mel)
-      : options(with), window(g.window), shift(g.shift), triangles(std::move(mel)),
-        weights(window_of(with.window, g.window)), edges(kFrameLanes * g.window), x(g.window),
-        transform(g.transform), energies(triangles.size() * kFrameLanes) {
-    // The triangles begin where a recording would with snip_edges; else half a window earlier.
-    if (!options.snip_edges) start = static_cast<std::ptrdiff_t>(shift / 2) - static_cast<std::ptrdiff_t>(window / 2);
+  State(const FbankOptions& with, MelRecipe recipe, MelDevice* device)
+      : options(with), window(static_cast<std::ptrdiff_t>(recipe.window)),
+        shift(static_cast<std::ptrdiff_t>(recipe.hop)), mel(std::move(recipe), device) {
+    // The frames begin where a recording would with snip_edges; else half a window earlier.
+    if (!options.snip_edges) start = shift / 2 - window / 2;
   }
 
   std::int64_t frames(std::int64_t samples) const {
-    const auto w = static_cast<std::int64_t>(window), s = static_cast<std::int64_t>(shift);
-    if (!options.snip_edges) return (samples + s / 2) / s;
-    return samples < w ? 0 : (samples - w) / s + 1;
+    if (!options.snip_edges) return (samples + shift / 2) / shift;
+    return samples < window ? 0 : (samples - window) / shift + 1;
   }
 
   // The first sample of a frame, in the recording.
-  std::ptrdiff_t begin(std::int64_t frame) const { return start + static_cast<std::ptrdiff_t>(frame) * static_cast<std::ptrdiff_t>(shift); }
+  std::ptrdiff_t begin(std::int64_t frame) const { return start + static_cast<std::ptrdiff_t>(frame) * shift; }
 
-  // The samples of a frame; at an end of the recording, a mirrored copy in edges[lane].
-  const float* samples_of(std::int64_t frame, std::size_t lane) {
-    const std::ptrdiff_t from = begin(frame), size = static_cast<std::ptrdiff_t>(window);
+  // The samples [from, to) of the recording; beyond its ends, a mirrored copy in `edge`.
+  const float* samples(std::ptrdiff_t from, std::ptrdiff_t to) {
     const auto total = static_cast<std::ptrdiff_t>(pushed);
     const auto at = [&](std::ptrdiff_t i) { return static_cast<std::size_t>(i - static_cast<std::ptrdiff_t>(dropped)); };
-    if (from >= 0 && from + size <= total) return &buffer[at(from)];
-    float* copy = &edges[lane * window];
-    for (std::ptrdiff_t i = 0; i < size; ++i) {
-      std::ptrdiff_t sample = from + i;
+    if (from >= 0 && to <= total) return &buffer[at(from)];
+    edge.clear();
+    for (std::ptrdiff_t i = from; i < to; ++i) {
+      std::ptrdiff_t sample = i;
       while (sample < 0 || sample >= total) sample = sample < 0 ? -sample - 1 : 2 * total - 1 - sample;
-      copy[i] = buffer[at(sample)];
+      edge.push_back(buffer[at(sample)]);
     }
-    return copy;
+    return edge.data();
   }
 
-  // Computes frames [next, end).
+  // Computes frames [next, end): those within the recording where they lie, those that reach over an end as a
+  // copy.
   void compute(std::int64_t end, std::vector<float>& out) {
+    const auto total = static_cast<std::ptrdiff_t>(pushed);
     while (next < end) {
-      const auto count = static_cast<std::size_t>(std::min<std::int64_t>(kFrameLanes, end - next));
-      std::array<const float*, kFrameLanes> lanes;
-      for (std::size_t i = 0; i < kFrameLanes; ++i) {
-        lanes[i] = i < count ? samples_of(next + static_cast<std::int64_t>(i), i) : lanes[0];
-      }
-      four_frames(lanes);
-      const std::size_t bins = triangles.size(), base = out.size();
-      out.resize(base + count * bins);
-      for (std::size_t i = 0; i < count; ++i) {
-        natural_log({energies.data() + i * bins, bins}, {out.data() + base + i * bins, bins});
-      }
-      next += static_cast<std::int64_t>(count);
+      std::int64_t stop = next;
+      while (stop < end && begin(stop) < 0) ++stop;
+      if (stop == next && begin(next) + window <= total) stop = std::min(end, next + (total - begin(next) - window) / shift + 1);
+      if (stop == next) stop = end;
+      const auto count = static_cast<std::size_t>(stop - next);
+      const std::size_t base = out.size();
+      out.resize(base + count * mel.filters());
+      mel.compute(samples(begin(next), begin(stop - 1) + window), count, {.logs = out.data() + base, .greatest = nullptr});
+      next = stop;
     }
   }
 
-  // The mel energies of four frames, [4, bins].
-  void four_frames(const std::array<const float*, kFrameLanes>& lanes) {
-    std::array<FrameLanes, 4> sums{};
-    for (std::size_t i = 0; i < window; ++i) {
-      x[i] = FrameLanes{lanes[0][i], lanes[1][i], lanes[2][i], lanes[3][i]} * options.scale;
-      sums[i % 4] += x[i];
-    }
-    const FrameLanes mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) / static_cast<float>(window);
-    FrameLanes before = x[0] - mean;
-    for (std::size_t i = 0; i < window; ++i) {
-      const FrameLanes centred = x[i] - mean;
-      transform.set(i, (centred - before * kPreemphasis) * weights[i]);
-      before = centred;
-    }
-    for (std::size_t i = window; i < transform.size(); ++i) transform.set(i, FrameLanes{});
-    const auto power = transform.transform();
-    const std::size_t bins = triangles.size();
-    for (std::size_t n = 0; n < bins; ++n) {
-      const FrameLanes* bin = &power[triangles[n].first];
-      FrameLanes energy{};
-      for (const float weight : triangles[n].weights) energy += *bin++ * weight;
-      for (std::size_t i = 0; i < kFrameLanes; ++i) {
-        energies[i * bins + n] = kEnergyFloor > energy[i] ? kEnergyFloor : energy[i];
-      }
-    }
-  }
-
-  void push(std::span<const float> samples, std::vector<float>& out) {
-    buffer.insert(buffer.end(), samples.begin(), samples.end());
-    pushed += samples.size();
+  void push(std::span<const float> more, std::vector<float>& out) {
+    buffer.insert(buffer.end(), more.begin(), more.end());
+    pushed += more.size();
     std::int64_t ready = next;
-    const auto total = static_cast<std::ptrdiff_t>(pushed), size = static_cast<std::ptrdiff_t>(window);
-    if (total - begin(next) >= size) ready = next + (total - begin(next) - size) / static_cast<std::ptrdiff_t>(shift) + 1;
+    const auto total = static_cast<std::ptrdiff_t>(pushed);
+    if (total - begin(next) >= window) ready = next + (total - begin(next) - window) / shift + 1;
     compute(ready, out);
     const auto needed = std::clamp<std::ptrdiff_t>(begin(next), 0, total);
     const auto drop = static_cast<std::size_t>(needed) - dropped;
@@ -208,23 +185,18 @@ struct Fbank::State {
   }
 
   FbankOptions options;
-  std::size_t window, shift;
+  std::ptrdiff_t window, shift;
   std::ptrdiff_t start = 0;
-  std::vector<Triangle> triangles;
-  std::vector<float> weights;   // of the window
-  std::vector<float> edges;     // [4, window]
-  std::vector<FrameLanes> x;    // [window]
-  PowerTransform transform;
-  std::vector<float> energies;  // [4, bins]
-  std::vector<float> buffer;    // the samples from `dropped` on
+  MelFrames mel;
+  std::vector<float> edge;
+  std::vector<float> buffer;  // the samples from `dropped` on
   std::size_t pushed = 0, dropped = 0;
   std::int64_t next = 0;  // frame
 };
 
-Result<Fbank> Fbank::make(const FbankOptions& options) {
-  const Geometry g = TRY(geometry(options));
-  auto triangles = TRY(triangles_of(options, g));
-  return Fbank(std::make_unique<State>(options, g, std::move(triangles)));
+Result<Fbank> Fbank::make(const FbankOptions& options, MelDevice* device) {
+  auto recipe = TRY(fbank_recipe(options));
+  return Fbank(std::make_unique<State>(options, std::move(recipe), device));
 }
 
 Fbank::Fbank(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -233,15 +205,15 @@ Fbank::Fbank(Fbank&&) noexcept = default;
 Fbank& Fbank::operator=(Fbank&&) noexcept = default;
 
 const FbankOptions& Fbank::options() const { return state_->options; }
-std::int64_t Fbank::window_samples() const { return static_cast<std::int64_t>(state_->window); }
-std::int64_t Fbank::shift_samples() const { return static_cast<std::int64_t>(state_->shift); }
+std::int64_t Fbank::window_samples() const { return state_->window; }
+std::int64_t Fbank::shift_samples() const { return state_->shift; }
 std::int64_t Fbank::frames(std::int64_t samples) const { return state_->frames(samples); }
 
 void Fbank::push(std::span<const float> samples, std::vector<float>& frames) { state_->push(samples, frames); }
 void Fbank::finish(std::vector<float>& frames) { state_->finish(frames); }
 
-Result<std::vector<float>> fbank(std::span<const float> samples, const FbankOptions& options) {
-  Fbank stream = TRY(Fbank::make(options));
+Result<std::vector<float>> fbank(std::span<const float> samples, const FbankOptions& options, MelDevice* device) {
+  Fbank stream = TRY(Fbank::make(options, device));
   std::vector<float> frames;
   frames.reserve(static_cast<std::size_t>(stream.frames(static_cast<std::int64_t>(samples.size())) *
                                           options.num_mel_bins));

@@ -19,6 +19,9 @@
 
 namespace oasr {
 
+class MelDevice;   // features/mel_frames.h
+struct MelRecipe;
+
 // All symmetric: povey is (0.5 - 0.5 · cos)^0.85.
 enum class FbankWindow : std::uint8_t { povey, hamming, hanning, rectangular };
 std::span<const EnumName<FbankWindow>> fbank_window_names();
@@ -37,13 +40,17 @@ struct FbankOptions {
   bool snip_edges = true;
 };
 
+// How a frame is computed. Errors: those of Fbank::make().
+Result<MelRecipe> fbank_recipe(const FbankOptions& options);
+
 // Log mel energies of a stream of samples. Memory: the samples of one push. Not thread-safe.
 class Fbank {
  public:
   // invalid_argument, with the option's name: a rate, length, shift or number of bins that is not
   // served, frequencies beyond half the rate or in the wrong order, so many bins that a triangle holds
   // no bin of the transform.
-  static Result<Fbank> make(const FbankOptions& options);
+  // device: may be null; of fbank_recipe(options), and outlives this.
+  static Result<Fbank> make(const FbankOptions& options, MelDevice* device = nullptr);
   ~Fbank();
   Fbank(Fbank&&) noexcept;
   Fbank& operator=(Fbank&&) noexcept;
@@ -72,6 +79,7 @@ class Fbank {
 void round_to_16_bits(std::span<float> samples);
 
 // All frames of a recording: push() and finish().
-Result<std::vector<float>> fbank(std::span<const float> samples, const FbankOptions& options);
+Result<std::vector<float>> fbank(std::span<const float> samples, const FbankOptions& options,
+                                 MelDevice* device = nullptr);
 
 }  // namespace oasr

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <random>
 
-#include "features/natural_log.h"
+#include "features/logarithm.h"
 #include "testing/arrays.h"
 #include "testing/paths.h"
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "features/mel_filters.h"
+#include "features/mel_frames.h"
 #include "features/power_spectrum.h"
 
 namespace oasr {
@@ -17,38 +19,7 @@ constexpr std::size_t kWindow = kWhisperWindow;
 constexpr std::size_t kReflected = kWindow / 2;  // samples mirrored before the first
 constexpr float kEnergyFloor = 1e-10f;
 
-float log_energy(float energy) { return std::log10(std::max(energy, kEnergyFloor)); }
-
-// Mel energies of up to four frames at a time.
-class MelEnergies {
- public:
-  explicit MelEnergies(int n_mels) : filters_(slaney_mel_filters(n_mels)) {
-    CHECK(n_mels == 80 || n_mels == 128, "Whisper has 80 or 128 mel bins");
-  }
-
-  std::size_t n_mels() const { return filters_.size(); }
-  std::span<const MelFilter> filters() const { return filters_; }
-  std::span<const float> window() const { return spectrum_.window(); }
-
-  // Calls store(frame, mel, energy) for frames[0, n), n in 1 to 4.
-  template <class Store>
-  void compute(std::span<const float* const> frames, const Store& store) {
-    std::array<const float*, kFrameLanes> lanes;
-    for (std::size_t i = 0; i < lanes.size(); ++i)
-      lanes[i] = frames[std::min(i, frames.size() - 1)];
-    const auto power = spectrum_.transform(lanes);
-    for (std::size_t mel = 0; mel < filters_.size(); ++mel) {
-      const FrameLanes* bin = &power[static_cast<std::size_t>(filters_[mel].first_bin)];
-      FrameLanes energy{};
-      for (const float weight : filters_[mel].weights) energy += *bin++ * weight;
-      for (std::size_t i = 0; i < frames.size(); ++i) store(i, mel, energy[i]);
-    }
-  }
-
- private:
-  std::vector<MelFilter> filters_;
-  PowerSpectrum<kWindow> spectrum_;
-};
+float log_energy(float energy) { return log_of<LogBase::ten>(std::max(energy, kEnergyFloor)); }
 
 // The samples of a stream with their reflection in front, cut into overlapping frames.
 class Framer {
@@ -92,51 +63,49 @@ class Framer {
   std::size_t first_ = 0;
 };
 
-// Pointers to the frames [begin, end) of at most four.
-template <class Frames>
-std::span<const float* const> gather(const Frames& frames, std::size_t begin, std::size_t end,
-                                     std::array<const float*, kFrameLanes>& pointers) {
-  const std::size_t count = std::min<std::size_t>(end - begin, kFrameLanes);
-  for (std::size_t i = 0; i < count; ++i) pointers[i] = frames(begin + i);
-  return {pointers.data(), count};
-}
-
 }  // namespace
 
+MelRecipe whisper_recipe(int n_mels) {
+  CHECK(n_mels == 80 || n_mels == 128, "Whisper has 80 or 128 mel bins");
+  return {.window = kWindow,
+          .hop = kHop,
+          .transform = kWindow,
+          .emphasised = false,
+          .scale = 1,
+          .weights = hann_window(kWindow),
+          .filters = slaney_mel_filters(n_mels),
+          .floor = kEnergyFloor,
+          .log = LogBase::ten};
+}
+
 struct LogMelStream::State {
-  explicit State(int n_mels) : mel(n_mels) {}
+  State(int n_mels, MelDevice* device) : mel(whisper_recipe(n_mels), device) {}
 
   // Computes the frames that are ready; those below `handed_out_end` are appended to `frames`.
   void drain(std::size_t handed_out_end, std::vector<float>& frames) {
-    const std::size_t ready = framer.ready();
-    std::array<const float*, kFrameLanes> pointers;
-    for (std::size_t begin = 0; begin < ready; begin += kFrameLanes) {
-      const auto group =
-          gather([&](std::size_t i) { return framer.frame(i); }, begin, ready, pointers);
-      const std::size_t at = framer.first() + begin;
-      const std::size_t keep =
-          std::min(group.size(), handed_out_end - std::min(at, handed_out_end));
-      const std::size_t base = frames.size();
-      frames.resize(base + keep * mel.n_mels());
-      mel.compute(group, [&](std::size_t frame, std::size_t bin, float energy) {
-        max_energy = std::max(max_energy, energy);
-        if (frame < keep) frames[base + frame * mel.n_mels() + bin] = log_energy(energy);
-      });
-    }
+    const std::size_t ready = framer.ready(), base = frames.size();
+    if (ready == 0) return;
+    frames.resize(base + ready * mel.filters());
+    greatest.resize(ready);
+    mel.compute(framer.frame(0), ready, {.logs = frames.data() + base, .greatest = greatest.data()});
+    for (const float energy : greatest) max_energy = std::max(max_energy, energy);
+    const std::size_t keep = std::min(ready, handed_out_end - std::min(framer.first(), handed_out_end));
+    frames.resize(base + keep * mel.filters());
     framer.drop(ready);
   }
 
-  MelEnergies mel;
+  MelFrames mel;
   Framer framer;
+  std::vector<float> greatest;  // energies of the frames of a push
   float max_energy = kEnergyFloor;
 };
 
-LogMelStream::LogMelStream(int n_mels) : state_(std::make_unique<State>(n_mels)) {}
+LogMelStream::LogMelStream(int n_mels, MelDevice* device) : state_(std::make_unique<State>(n_mels, device)) {}
 LogMelStream::~LogMelStream() = default;
 LogMelStream::LogMelStream(LogMelStream&&) noexcept = default;
 LogMelStream& LogMelStream::operator=(LogMelStream&&) noexcept = default;
 
-int LogMelStream::n_mels() const { return static_cast<int>(state_->mel.n_mels()); }
+int LogMelStream::n_mels() const { return static_cast<int>(state_->mel.filters()); }
 
 void LogMelStream::push(std::span<const float> samples, std::vector<float>& frames) {
   state_->framer.push(samples);
@@ -159,13 +128,13 @@ struct LogMelMaximum::State {
   static constexpr std::size_t kBlocks = kWindow / kBlock;
   static constexpr float kRounding = 1.001f;  // generous: all sums are off by less than 1e-4
 
-  explicit State(int n_mels) : mel(n_mels) {
+  State(int n_mels, MelDevice* device) : mel(whisper_recipe(n_mels), device) {
     float largest_weight = 0.0f;
-    for (const MelFilter& filter : mel.filters()) {
+    for (const MelFilter& filter : mel.recipe().filters) {
       for (const float weight : filter.weights) largest_weight = std::max(largest_weight, weight);
     }
     for (std::size_t i = 0; i < kWindow; ++i) {
-      const float window = mel.window()[i];
+      const float window = mel.recipe().weights[i];
       auto& bound = block_bounds[i / kBlock];
       bound = std::max(bound, window * window * largest_weight * (kWindow / 2) * kRounding);
     }
@@ -183,6 +152,18 @@ struct LogMelMaximum::State {
   void drain() {
     const std::size_t ready = framer.ready();
     if (ready == 0) return;
+    mel.device_for(ready) != nullptr ? transform_all(ready) : transform_candidates(ready);
+    framer.drop(ready);
+  }
+
+  void transform_all(std::size_t ready) {
+    greatest.resize(ready);
+    mel.compute(framer.frame(0), ready, {.logs = nullptr, .greatest = greatest.data()});
+    for (const float energy : greatest) max_energy = std::max(max_energy, energy);
+    transformed += static_cast<std::int64_t>(ready);
+  }
+
+  void transform_candidates(std::size_t ready) {
     energies.resize((ready - 1) * (kHop / kBlock) + kBlocks);
     for (std::size_t i = 0; i < energies.size(); ++i)
       energies[i] = block_energy(framer.frame(0) + i * kBlock);
@@ -191,34 +172,36 @@ struct LogMelMaximum::State {
       float bound = 0.0f;
       for (std::size_t b = 0; b < kBlocks; ++b)
         bound += energies[i * (kHop / kBlock) + b] * block_bounds[b];
-      if (!(bound <= max_energy)) candidates.emplace_back(bound, framer.frame(i));
+      if (std::isnan(bound)) bound = std::numeric_limits<float>::infinity();
+      if (bound > max_energy) candidates.emplace_back(bound, framer.frame(i));
     }
     // The loudest first: they raise the maximum, and the others need not be looked at.
     std::sort(candidates.begin(), candidates.end(),
               [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::array<const float*, kFrameLanes> pointers;
-    for (std::size_t begin = 0; begin < candidates.size(); begin += kFrameLanes) {
+    std::vector<const float*> group;
+    greatest.resize(mel.side_by_side());
+    for (std::size_t begin = 0; begin < candidates.size(); begin += group.size()) {
       if (candidates[begin].first <= max_energy) break;
-      const auto group = gather([&](std::size_t i) { return candidates[i].second; }, begin,
-                                candidates.size(), pointers);
-      mel.compute(group, [&](std::size_t, std::size_t, float energy) {
-        max_energy = std::max(max_energy, energy);
-      });
+      group.clear();
+      for (std::size_t i = begin; i < std::min(candidates.size(), begin + greatest.size()); ++i)
+        group.push_back(candidates[i].second);
+      mel.compute(group, {.logs = nullptr, .greatest = greatest.data()});
+      for (std::size_t i = 0; i < group.size(); ++i) max_energy = std::max(max_energy, greatest[i]);
       transformed += static_cast<std::int64_t>(group.size());
     }
-    framer.drop(ready);
   }
 
-  MelEnergies mel;
+  MelFrames mel;
   Framer framer;
   std::array<float, kBlocks> block_bounds{};  // energy of a block -> its part of the bound
   std::vector<float> energies;                // of the blocks in the buffer
   std::vector<std::pair<float, const float*>> candidates;  // bound, frame
+  std::vector<float> greatest;                             // energies of frames that are transformed
   float max_energy = kEnergyFloor;
   std::int64_t transformed = 0;
 };
 
-LogMelMaximum::LogMelMaximum(int n_mels) : state_(std::make_unique<State>(n_mels)) {}
+LogMelMaximum::LogMelMaximum(int n_mels, MelDevice* device) : state_(std::make_unique<State>(n_mels, device)) {}
 LogMelMaximum::~LogMelMaximum() = default;
 LogMelMaximum::LogMelMaximum(LogMelMaximum&&) noexcept = default;
 LogMelMaximum& LogMelMaximum::operator=(LogMelMaximum&&) noexcept = default;
@@ -241,7 +224,7 @@ void whisper_normalize(std::span<float> frames, float max_log10) {
   for (float& v : frames) v = (std::max(v, floor) + 4.0f) / 4.0f;
 }
 
-std::vector<float> whisper_log_mel(std::span<const float> samples, int n_mels) {
+std::vector<float> whisper_log_mel(std::span<const float> samples, int n_mels, MelDevice* device) {
   // The clip as Whisper pads it: zeros up to 30 s, both ends reflected.
   constexpr std::size_t kFrames = kWhisperFrames, kSamples = kWhisperSamples;
   samples = samples.first(std::min(samples.size(), kSamples));
@@ -253,17 +236,15 @@ std::vector<float> whisper_log_mel(std::span<const float> samples, int n_mels) {
   }
   // Frames beyond the clip hold zeros only, whose energy is the floor.
   const std::size_t computed = std::min(kFrames, (samples.size() + kReflected) / kHop + 1);
-  MelEnergies mel(n_mels);
-  std::vector<float> result(mel.n_mels() * kFrames, log_energy(0.0f));
+  MelFrames mel(whisper_recipe(n_mels), device);
+  const std::size_t mels = mel.filters();
+  std::vector<float> logs(computed * mels), greatest(computed);
+  mel.compute(padded.data(), computed, {.logs = logs.data(), .greatest = greatest.data()});
   float max_energy = kEnergyFloor;
-  std::array<const float*, kFrameLanes> pointers;
-  for (std::size_t begin = 0; begin < computed; begin += kFrameLanes) {
-    const auto group =
-        gather([&](std::size_t i) { return &padded[i * kHop]; }, begin, computed, pointers);
-    mel.compute(group, [&](std::size_t frame, std::size_t bin, float energy) {
-      max_energy = std::max(max_energy, energy);
-      result[bin * kFrames + begin + frame] = log_energy(energy);
-    });
+  for (const float energy : greatest) max_energy = std::max(max_energy, energy);
+  std::vector<float> result(mels * kFrames, log_energy(0.0f));
+  for (std::size_t bin = 0; bin < mels; ++bin) {
+    for (std::size_t t = 0; t < computed; ++t) result[bin * kFrames + t] = logs[t * mels + bin];
   }
   whisper_normalize(result, log_energy(max_energy));
   return result;

@@ -15,11 +15,17 @@
 
 namespace oasr {
 
+class MelDevice;   // features/mel_frames.h
+struct MelRecipe;
+
 inline constexpr int kWhisperSampleRate = 16000;
 inline constexpr int kWhisperHop = 160;      // samples a frame: 10 ms
 inline constexpr int kWhisperWindow = 400;   // samples of the Hann window and of the FFT
 inline constexpr int kWhisperFrames = 3000;  // frames of a 30 s window
 inline constexpr int kWhisperSamples = kWhisperFrames * kWhisperHop;
+
+// How a frame of Whisper's spectrogram is computed. n_mels: 80 or 128.
+MelRecipe whisper_recipe(int n_mels);
 
 // Mel energies as log10(max(energy, 1e-10)), before Whisper's floor and scaling, of a stream of
 // samples (16 kHz, [-1, 1]). Frame t covers samples [160t - 200, 160t + 200); samples before the
@@ -27,7 +33,8 @@ inline constexpr int kWhisperSamples = kWhisperFrames * kWhisperHop;
 // push. Not thread-safe.
 class LogMelStream {
  public:
-  explicit LogMelStream(int n_mels);  // 80 or 128
+  // device: may be null; of whisper_recipe(n_mels), and outlives this.
+  explicit LogMelStream(int n_mels, MelDevice* device = nullptr);
   ~LogMelStream();
   LogMelStream(LogMelStream&&) noexcept;
   LogMelStream& operator=(LogMelStream&&) noexcept;
@@ -48,11 +55,11 @@ class LogMelStream {
   std::unique_ptr<State> state_;
 };
 
-// LogMelStream::max_value() of a whole recording, without its frames: a frame is transformed only
+// LogMelStream::max_value() of a whole recording, without its frames: on a processor a frame is transformed only
 // if its energy allows it to raise the maximum (about one in ten on speech). Exactly equal.
 class LogMelMaximum {
  public:
-  explicit LogMelMaximum(int n_mels);  // 80 or 128
+  explicit LogMelMaximum(int n_mels, MelDevice* device = nullptr);  // as of LogMelStream
   ~LogMelMaximum();
   LogMelMaximum(LogMelMaximum&&) noexcept;
   LogMelMaximum& operator=(LogMelMaximum&&) noexcept;
@@ -73,6 +80,6 @@ void whisper_normalize(std::span<float> frames, float max_log10);
 
 // The decode() path for one clip: pads or trims to 30 s, gives mel [n_mels, 3000] row-major,
 // normalised by the clip's own maximum. n_mels is 80 or 128.
-std::vector<float> whisper_log_mel(std::span<const float> samples, int n_mels);
+std::vector<float> whisper_log_mel(std::span<const float> samples, int n_mels, MelDevice* device = nullptr);
 
 }  // namespace oasr

@@ -9,6 +9,8 @@ namespace oasr {
 struct MelFilter {
   int first_bin = 0;
   std::vector<float> weights;
+
+  bool operator==(const MelFilter&) const = default;
 };
 
 // `n_mels` filters from 0 to 8000 Hz, equally spaced on Slaney's mel scale (linear below 1 kHz,

@@ -6,64 +6,37 @@
 #include <span>
 #include <vector>
 
+#include "features/fourier.h"
+
 namespace oasr {
 
-// Four floats, one of each frame. Operations act on the lanes separately, so a frame's bits do
-// not depend on its neighbours.
+// Four floats, one of each frame.
 using FrameLanes = float __attribute__((vector_size(16)));
 inline constexpr int kFrameLanes = 4;
 
-struct ComplexLanes {
-  FrameLanes re, im;
-};
+// exp(-2 pi i k / size), k below size.
+std::vector<fourier::Twiddle> roots_of_unity(std::size_t size);
 
-// A root of unity.
-struct Twiddle {
-  float re, im;
-};
+// The sizes of a real transform whose passes transform.h has: 400, and powers of two from 8.
+bool is_transform_size(std::size_t size);
 
-// |DFT|² of four real signals of one size: 400 or a power of two from 8. Owns its work space: not
-// thread-safe.
-class PowerTransform {
- public:
-  explicit PowerTransform(std::size_t size);
-
-  std::size_t size() const { return 2 * even_.size(); }
-  // Sample `i` of the four signals. A transform overwrites all samples.
-  void set(std::size_t i, FrameLanes value) { (i % 2 == 0 ? even_[i / 2].re : even_[i / 2].im) = value; }
-  // The powers of the bins 0 to size / 2, borrowed until the next call.
-  std::span<const FrameLanes> transform();
-
- private:
-  void fold();
-
-  std::vector<Twiddle> roots_;            // exp(-2 pi i k / size)
-  std::vector<ComplexLanes> even_, odd_;  // two buffers that the passes go back and forth between
-  std::vector<FrameLanes> power_;
-};
-
-// |DFT|² of Hann-windowed frames (periodic window) of `Size` samples: 400 (Whisper) or 256 (Silero).
-// Not thread-safe.
-template <std::size_t Size>
+// |DFT|² of Hann-windowed frames (periodic window) of `size` samples. Owns its work space: not thread-safe.
 class PowerSpectrum {
  public:
-  static constexpr std::size_t kBins = Size / 2 + 1;
+  explicit PowerSpectrum(std::size_t size);
 
-  PowerSpectrum();
-
-  // The powers of the bins 0 to Size / 2 of four frames, each a pointer to `Size` samples.
+  // The powers of the bins 0 to size / 2 of four frames, each a pointer to `size` samples.
   // Borrowed until the next call.
-  std::span<const FrameLanes, kBins> transform(const std::array<const float*, kFrameLanes>& frames);
-
-  // The window, [Size].
-  std::span<const float> window() const { return window_; }
+  std::span<const FrameLanes> transform(const std::array<const float*, kFrameLanes>& frames);
 
  private:
   std::vector<float> window_;
-  PowerTransform transform_;
+  std::vector<fourier::Twiddle> roots_;
+  std::vector<fourier::Complex<FrameLanes>> even_, odd_;  // that the passes go back and forth between
+  std::vector<FrameLanes> power_;
 };
 
-extern template class PowerSpectrum<400>;
-extern template class PowerSpectrum<256>;
+// The periodic Hann window.
+std::vector<float> hann_window(std::size_t size);
 
 }  // namespace oasr

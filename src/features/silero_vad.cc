@@ -69,15 +69,46 @@ class Weights {
   std::size_t data_ = 0;
 };
 
-// Parts of the functions that are compiled for AVX2 too.
+// Parts of the functions that are compiled for wider vectors too.
 #define OASR_PART [[gnu::always_inline]]
 
 using EightLanes = float __attribute__((vector_size(32)));
+using SixteenLanes = float __attribute__((vector_size(64)));
 
-// y = bias + x W for `Rows` rows at a time, W [inputs, outputs] with outputs a multiple of eight vectors /
-// Rows. Vectors run along the outputs and sums along the inputs, so the order of a sum is that of
-// its definition, whatever the width of a vector. A convolution of three taps is such a product on rows of three neighbouring
-// times.
+// The same where they lie in memory. (g++ 12 copies by memcpy in halves, which the next load waits for.)
+template <class Lanes>
+struct InMemory;
+template <>
+struct InMemory<FrameLanes> {
+  using Vector = float __attribute__((vector_size(16), aligned(4), may_alias));
+};
+template <>
+struct InMemory<EightLanes> {
+  using Vector = float __attribute__((vector_size(32), aligned(4), may_alias));
+};
+template <>
+struct InMemory<SixteenLanes> {
+  using Vector = float __attribute__((vector_size(64), aligned(4), may_alias));
+};
+
+constexpr std::size_t kBatch = 8;  // steps whose convolutions are computed together
+
+// Rows of a product: x of each and where its y goes, from which its sums start.
+struct Rows {
+  std::array<const float*, kBatch * kFrames> x;
+  std::array<float*, kBatch * kFrames> y;
+  std::size_t count = 0;
+
+  OASR_PART void add(const float* from, float* to) {
+    x[count] = from;
+    y[count++] = to;
+  }
+};
+
+// y += x W, W [inputs, outputs] with outputs a multiple of four vectors. Vectors run along the outputs and sums along
+// the inputs, so the order of a sum is that of its definition, whatever the width of a vector and the rows beside it.
+// A block of W serves all rows before the next one is read: it is larger than a cache. A convolution of three taps is such
+// a product on rows of three neighbouring times.
 struct Dense {
   std::size_t inputs = 0, outputs = 0;
   std::vector<float> weights, bias;
@@ -98,49 +129,73 @@ struct Dense {
   }
   Dense(std::size_t in, std::size_t out) : inputs(in), outputs(out), weights(in * out), bias(out) {}
 
-  template <class Lanes, std::size_t Rows>
-  OASR_PART void apply(const float* x, std::size_t x_stride, float* y, std::size_t y_stride) const {
+  template <class Lanes>
+  OASR_PART void apply(const Rows& rows) const {
     constexpr std::size_t kLanes = sizeof(Lanes) / sizeof(float);
-    constexpr std::size_t kVectors = 8 / Rows;  // of a block: what fits the registers
-    for (std::size_t o = 0; o < outputs; o += kVectors * kLanes) {
-      Lanes sum[Rows][kVectors];
-      for (std::size_t r = 0; r < Rows; ++r) std::memcpy(sum[r], &bias[o], sizeof(sum[r]));
-      const float* w = &weights[o];
-      for (std::size_t i = 0; i < inputs; ++i, w += outputs) {
-        Lanes weight[kVectors];
-        std::memcpy(weight, w, sizeof(weight));
-        for (std::size_t v = 0; v < kVectors; ++v) {
-          for (std::size_t r = 0; r < Rows; ++r) sum[r][v] += weight[v] * x[r * x_stride + i];
-        }
+    for (std::size_t o = 0; o < outputs; o += 4 * kLanes) {
+      std::size_t row = 0;
+      for (; row + 4 <= rows.count; row += 4) {
+        block<Lanes, 4, 2>(rows, row, o);
+        block<Lanes, 4, 2>(rows, row, o + 2 * kLanes);
       }
-      for (std::size_t r = 0; r < Rows; ++r)
-        std::memcpy(y + r * y_stride + o, sum[r], sizeof(sum[r]));
+      for (; row < rows.count; ++row) block<Lanes, 1, 4>(rows, row, o);
+    }
+  }
+  // From the bias.
+  template <class Lanes>
+  OASR_PART void apply_to_bias(const Rows& rows) const {
+    for (std::size_t row = 0; row < rows.count; ++row) std::memcpy(rows.y[row], bias.data(), outputs * sizeof(float));
+    apply<Lanes>(rows);
+  }
+
+  // The outputs of `Count` rows and `Vectors` vectors from `o` on.
+  template <class Lanes, std::size_t Count, std::size_t Vectors>
+  OASR_PART void block(const Rows& rows, std::size_t row, std::size_t o) const {
+    using Vector = typename InMemory<Lanes>::Vector;
+    Lanes sum[Count][Vectors];
+    for (std::size_t r = 0; r < Count; ++r) {
+      const auto* y = reinterpret_cast<const Vector*>(rows.y[row + r] + o);
+      for (std::size_t v = 0; v < Vectors; ++v) sum[r][v] = y[v];
+    }
+    const float* w = &weights[o];
+    for (std::size_t i = 0; i < inputs; ++i, w += outputs) {
+      const auto* weight = reinterpret_cast<const Vector*>(w);
+      for (std::size_t r = 0; r < Count; ++r) {
+        const float x = rows.x[row + r][i];
+        for (std::size_t v = 0; v < Vectors; ++v) sum[r][v] += weight[v] * x;
+      }
+    }
+    for (std::size_t r = 0; r < Count; ++r) {
+      auto* y = reinterpret_cast<Vector*>(rows.y[row + r] + o);
+      for (std::size_t v = 0; v < Vectors; ++v) y[v] = sum[r][v];
     }
   }
 };
 
-void relu(std::span<float> values) {
-  for (float& v : values) v = std::max(v, 0.0f);
+OASR_PART inline void relu(float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) values[i] = std::max(values[i], 0.0f);
 }
 
 float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
 
-// Both matrices of the cell side by side, as one product with (input, hidden state).
-Dense lstm_weights(Weights& file) {
+// A matrix of the cell: of the input ("ih"), or of the hidden state ("hh"). Both biases go to the first.
+Dense lstm_weights(Weights& file, const std::string& part) {
   constexpr std::size_t kGates = 4 * kUnits;
-  Dense gates(2 * kUnits, kGates);
-  std::size_t first_input = 0;
-  for (const std::string& part : {std::string("ih"), std::string("hh")}) {
-    const auto weights = file.tensor("lstm_cell.weight_" + part, kGates * kUnits);
-    const auto bias = file.tensor("lstm_cell.bias_" + part, kGates);
-    for (std::size_t o = 0; o < kGates; ++o) {
-      gates.bias[o] += bias[o];
-      for (std::size_t i = 0; i < kUnits; ++i)
-        gates.weights[(first_input + i) * kGates + o] = weights[o * kUnits + i];
-    }
-    first_input += kUnits;
+  Dense gates(kUnits, kGates);
+  const auto weights = file.tensor("lstm_cell.weight_" + part, kGates * kUnits);
+  for (std::size_t o = 0; o < kGates; ++o) {
+    for (std::size_t i = 0; i < kUnits; ++i) gates.weights[i * kGates + o] = weights[o * kUnits + i];
   }
   return gates;
+}
+
+std::vector<float> lstm_bias(Weights& file) {
+  std::vector<float> sum(4 * kUnits);
+  for (const std::string part : {"ih", "hh"}) {
+    const auto bias = file.tensor("lstm_cell.bias_" + part, sum.size());
+    for (std::size_t o = 0; o < sum.size(); ++o) sum[o] += bias[o];
+  }
+  return sum;
 }
 
 }  // namespace
@@ -152,12 +207,25 @@ struct SileroVad::State {
         conv2(file, "conv2", 64, 128, 3),
         conv3(file, "conv3", 64, 64, 3),
         conv4(file, "conv4", 128, 64, 3),
-        lstm(lstm_weights(file)),
+        lstm_input(lstm_weights(file, "ih")),
+        lstm_hidden(lstm_weights(file, "hh")),
         out_weights(file.tensor("final_conv.weight", kUnits)),
-        out_bias(file.tensor("final_conv.bias", 1).front()) {}
+        out_bias(file.tensor("final_conv.bias", 1).front()) {
+    lstm_input.bias = lstm_bias(file);
+  }
+
+  // Activations of a step by time and channel, with a row of zeros before and after: the padding.
+  struct Activations {
+    std::array<float, 6 * kBins> spectra{};
+    std::array<float, 6 * 128> a1{};
+    std::array<float, 4 * 64> a2{};
+    std::array<float, 3 * 64> a3{};
+    std::array<float, kUnits> a4{};
+    std::array<float, 4 * kUnits> gates{};
+  };
 
   // The file's spectrum is a convolution with a Hann-windowed Fourier basis: a transform.
-  void magnitudes(std::span<const float, kStep> samples) {
+  void magnitudes(std::span<const float, kStep> samples, Activations& of) {
     std::array<float, kContext + kStep + kReflected> window;
     std::copy(context.begin(), context.end(), window.begin());
     std::copy(samples.begin(), samples.end(), window.begin() + kContext);
@@ -169,61 +237,83 @@ struct SileroVad::State {
     const auto power = spectrum.transform(frames);
     for (std::size_t k = 0; k < kBins; ++k) {
       for (std::size_t t = 0; t < kFrames; ++t)
-        spectra[(t + 1) * kBins + k] = std::sqrt(power[k][t]);
+        of.spectra[(t + 1) * kBins + k] = std::sqrt(power[k][t]);
     }
   }
 
-  float step(std::span<const float, kStep> samples) {
-    magnitudes(samples);
+  // The scores of up to kBatch steps.
+  void steps(std::span<const float> samples, float* scores) {
+    const std::size_t count = samples.size() / kStep;
+    for (std::size_t i = 0; i < count; ++i) magnitudes(samples.subspan(i * kStep).first<kStep>(), batch[i]);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) return score_avx2();
+    if (__builtin_cpu_supports("avx512f")) return score_avx512(count, scores);
+    if (__builtin_cpu_supports("avx2")) return score_avx2(count, scores);
 #endif
-    return score<FrameLanes>();
+    score<FrameLanes>(count, scores);
   }
 
 #if defined(__x86_64__)
-  [[gnu::target("avx2")]] float score_avx2() { return score<EightLanes>(); }
+  [[gnu::target("avx2")]] void score_avx2(std::size_t count, float* scores) { score<EightLanes>(count, scores); }
+  [[gnu::target("avx512f")]] void score_avx512(std::size_t count, float* scores) {
+    score<SixteenLanes>(count, scores);
+  }
 #endif
 
-  // Of the spectra; the same bits for every kind of Lanes.
+  // Of the spectra; the same bits for every kind of Lanes. What depends on a step alone is computed for all steps
+  // together, then what depends on the step before.
   template <class Lanes>
-  OASR_PART float score() {
-    conv1.apply<Lanes, 4>(spectra.data(), kBins, &a1[128], 128);
-    relu(std::span(a1).subspan(128, 4 * 128));
-    conv2.apply<Lanes, 2>(a1.data(), 2 * 128, &a2[64], 64);
-    relu(std::span(a2).subspan(64, 2 * 64));
-    conv3.apply<Lanes, 1>(a2.data(), 0, &a3[64], 0);
-    relu(std::span(a3).subspan(64, 64));
-    conv4.apply<Lanes, 1>(a3.data(), 0, lstm_input.data(), 0);
-    relu(std::span(lstm_input).first(kUnits));
-    lstm.apply<Lanes, 1>(lstm_input.data(), 0, gates.data(), 0);
+  OASR_PART void score(std::size_t count, float* scores) {
+    convolutions<Lanes>(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      Activations& step = batch[i];
+      Rows hidden_row;
+      hidden_row.add(hidden.data(), step.gates.data());
+      lstm_hidden.apply<Lanes>(hidden_row);
+      scores[i] = cell_step(step.gates.data());
+    }
+  }
+
+  template <class Lanes>
+  OASR_PART void convolutions(std::size_t count) {
+    Rows rows1, rows2, rows3, rows4, rows5;
+    for (std::size_t i = 0; i < count; ++i) {
+      Activations& step = batch[i];
+      for (std::size_t t = 0; t < 4; ++t) rows1.add(&step.spectra[t * kBins], &step.a1[(t + 1) * 128]);
+      for (std::size_t t = 0; t < 2; ++t) rows2.add(&step.a1[2 * t * 128], &step.a2[(t + 1) * 64]);
+      rows3.add(step.a2.data(), &step.a3[64]);
+      rows4.add(step.a3.data(), step.a4.data());
+      rows5.add(step.a4.data(), step.gates.data());
+    }
+    conv1.apply_to_bias<Lanes>(rows1);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a1[128], 4 * 128);
+    conv2.apply_to_bias<Lanes>(rows2);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a2[64], 2 * 64);
+    conv3.apply_to_bias<Lanes>(rows3);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a3[64], 64);
+    conv4.apply_to_bias<Lanes>(rows4);
+    for (std::size_t i = 0; i < count; ++i) relu(batch[i].a4.data(), kUnits);
+    lstm_input.apply_to_bias<Lanes>(rows5);
+  }
+
+  float cell_step(const float* gates) {
     float score = out_bias;
     for (std::size_t i = 0; i < kUnits; ++i) {
       const float in = sigmoid(gates[i]), forget = sigmoid(gates[kUnits + i]);
-      const float candidate = std::tanh(gates[2 * kUnits + i]),
-                  out = sigmoid(gates[3 * kUnits + i]);
+      const float candidate = std::tanh(gates[2 * kUnits + i]), out = sigmoid(gates[3 * kUnits + i]);
       cell[i] = forget * cell[i] + in * candidate;
-      lstm_input[kUnits + i] = out * std::tanh(cell[i]);
-      score += out_weights[i] * std::max(lstm_input[kUnits + i], 0.0f);
+      hidden[i] = out * std::tanh(cell[i]);
+      score += out_weights[i] * std::max(hidden[i], 0.0f);
     }
     return sigmoid(score);
   }
 
-  Dense conv1, conv2, conv3, conv4, lstm;
+  Dense conv1, conv2, conv3, conv4, lstm_input, lstm_hidden;
   std::vector<float> out_weights;
   float out_bias;
-  PowerSpectrum<kWindow> spectrum;
-
-  // Activations by time and channel, with a row of zeros before and after: the padding.
-  std::array<float, 6 * kBins> spectra{};
-  std::array<float, 6 * 128> a1{};
-  std::array<float, 4 * 64> a2{};
-  std::array<float, 3 * 64> a3{};
-  std::array<float, 4 * kUnits> gates{};
-
+  PowerSpectrum spectrum{kWindow};
+  std::array<Activations, kBatch> batch;
   std::array<float, kContext> context{};
-  std::array<float, 2 * kUnits> lstm_input{};  // of the convolutions, and the hidden state
-  std::array<float, kUnits> cell{};
+  std::array<float, kUnits> hidden{}, cell{};
 };
 
 SileroVad::SileroVad() : state_(std::make_unique<State>()) {}
@@ -231,22 +321,40 @@ SileroVad::~SileroVad() = default;
 SileroVad::SileroVad(SileroVad&&) noexcept = default;
 SileroVad& SileroVad::operator=(SileroVad&&) noexcept = default;
 
-float SileroVad::step(std::span<const float, kVadStep> samples) { return state_->step(samples); }
+float SileroVad::step(std::span<const float, kVadStep> samples) {
+  float score = 0;
+  state_->steps(samples, &score);
+  return score;
+}
+
+void SileroVad::steps(std::span<const float> samples, std::vector<float>& probabilities) {
+  CHECK(samples.size() % kStep == 0, "whole steps");
+  while (!samples.empty()) {
+    const auto part = samples.first(std::min(samples.size(), kBatch * kStep));
+    const std::size_t base = probabilities.size();
+    probabilities.resize(base + part.size() / kStep);
+    state_->steps(part, &probabilities[base]);
+    samples = samples.subspan(part.size());
+  }
+}
 
 void SileroVad::reset() {
   state_->context.fill(0);
-  state_->lstm_input.fill(0);
+  state_->hidden.fill(0);
   state_->cell.fill(0);
 }
 
 bool holds_speech(std::span<const float> samples, float threshold) {
   SileroVad network;
-  std::array<float, kStep> step;
+  std::vector<float> part, probabilities;
   while (!samples.empty()) {
-    const auto part = samples.first(std::min(kStep, samples.size()));
-    std::fill(std::copy(part.begin(), part.end(), step.begin()), step.end(), 0.0f);
-    if (network.step(step) >= threshold) return true;
-    samples = samples.subspan(part.size());
+    const std::size_t size = std::min(kBatch * kStep, samples.size());
+    part.assign(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(size));
+    part.resize((size + kStep - 1) / kStep * kStep);
+    probabilities.clear();
+    network.steps(part, probabilities);
+    if (std::ranges::any_of(probabilities, [&](float p) { return p >= threshold; })) return true;
+    samples = samples.subspan(size);
   }
   return false;
 }

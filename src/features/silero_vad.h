@@ -25,6 +25,8 @@ class SileroVad {
   // The probability of speech in the next 32 ms of 16 kHz audio in [-1, 1]. Depends on all steps
   // since the start or the last reset.
   float step(std::span<const float, kVadStep> samples);
+  // Of whole steps, one after the other: the same bits, at a fraction of the time of each. Appends.
+  void steps(std::span<const float> samples, std::vector<float>& probabilities);
   void reset();
 
  private:
@@ -103,6 +105,7 @@ class VadStream {
   SileroVad network_;
   SpeechSegmenter segmenter_;
   std::vector<float> buffer_;  // less than a step
+  std::vector<float> probabilities_;
   std::int64_t samples_ = 0;
 };
 

@@ -67,6 +67,21 @@ TEST(SileroVad, GivesTheProbabilitiesOfTheReferenceInDouble) {
   }
 }
 
+TEST(SileroVad, GivesTheSameBitsForStepsTogetherAndAlone) {
+  constexpr std::size_t kSteps = 45;
+  const auto voice = synthetic_voice(kSteps * kVadStep);
+  SileroVad alone;
+  const auto expected = probabilities(alone, voice);
+  for (const std::size_t together : {1, 2, 3, 7, 8, 9, 45}) {
+    SileroVad vad;
+    std::vector<float> got;
+    for (std::size_t at = 0; at < kSteps; at += together) {
+      vad.steps(std::span(voice).subspan(at * kVadStep, std::min(together, kSteps - at) * kVadStep), got);
+    }
+    EXPECT_EQ(got, expected) << together;
+  }
+}
+
 TEST(SileroVad, StartsAnewAfterAReset) {
   SileroVad vad;
   const auto voice = synthetic_voice(40 * kVadStep);

@@ -121,11 +121,10 @@ VadStream::VadStream(const VadOptions& options) : segmenter_(options) {}
 void VadStream::push(std::span<const float> samples, std::vector<SampleRange>& speech) {
   samples_ += static_cast<std::int64_t>(samples.size());
   buffer_.insert(buffer_.end(), samples.begin(), samples.end());
-  std::size_t done = 0;
-  for (; buffer_.size() - done >= kVadStep; done += kVadStep) {
-    const std::span<const float, kVadStep> step(&buffer_[done], kVadStep);
-    segmenter_.push(network_.step(step), speech);
-  }
+  const std::size_t done = buffer_.size() / kVadStep * kVadStep;
+  probabilities_.clear();
+  network_.steps(std::span(buffer_).first(done), probabilities_);
+  for (const float probability : probabilities_) segmenter_.push(probability, speech);
   buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/depthwise_conv1d/cuda.h"
 #include "kernels/conv2d/cuda.h"
 #include "kernels/linear/cuda.h"
+#include "kernels/mel/cuda.h"
 #include "kernels/rows/cuda.h"
 #include "kernels/norm/cuda.h"
 #include "kernels/quantize/cuda.h"
@@ -29,6 +30,8 @@ void kv_drop_front_cuda(Gpu&, std::span<const DropArgs>) { absent(); }
 void depthwise_conv1d_cuda(Gpu&, const DepthwiseConv1dArgs&) { absent(); }
 
 void linear_cuda(Gpu&, const LinearArgs&) { absent(); }
+
+void mel_frames_cuda(Gpu&, const MelFramesArgs&) { absent(); }
 
 void embed_rows_cuda(Gpu&, const EmbedRowsArgs&) { absent(); }
 void gather_rows_cuda(Gpu&, ConstMatrix, std::span<const std::int32_t>, Matrix) { absent(); }

@@ -1,7 +1,9 @@
 #include "models/conformer/state.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <map>
 
 #include "decode/scores.h"
@@ -12,19 +14,9 @@ namespace oasr::models::conformer {
 namespace {
 
 bool all_finite(std::span<const float> values) {
-  float sum = 0;  // NaN and infinity stay
-  for (const float value : values) sum += value * 0.0f;
-  return sum == 0.0f;
-}
-
-// x -= log Σ exp x, row by row; a row that is not finite stays as it is.
-void log_softmax(ExecContext& context, Matrix x) {
-  context.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
-    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
-    if (!all_finite(values)) return;
-    const float total = decode::log_sum_exp(values);
-    for (float& value : values) value -= total;
-  });
+  std::uint32_t bad = 0;  // by their bits, side by side: a sum would wait for the one before
+  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
+  return bad == 0;
 }
 
 }  // namespace
@@ -39,6 +31,9 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       features_(0, context.gpu),
       x_(0, context.gpu),
       log_probs_(0, context.gpu),
+      decoder_log_probs_(0, context.gpu),
+      host_log_probs_(context.gpu),
+      host_decoder_log_probs_(context.gpu),
       decoder_buffers_(context.gpu) {
   context_.observer = &watch_;
   network_->layers.reserve(context_);
@@ -108,12 +103,27 @@ void State::keep(Utterance& utterance, ConstMatrix output) {
 }
 
 // The rows where the processor can read and change them.
-Matrix State::on_host(Matrix x) {
+Matrix State::on_host(Matrix x, HostFloats& room) {
   if (context_.gpu == nullptr) return x;
-  host_log_probs_.resize(static_cast<std::size_t>(x.rows * x.columns));
-  kernels::to_host(context_, x, host_log_probs_);
+  const std::span<float> values = room.room(static_cast<std::size_t>(x.rows * x.columns));
+  kernels::to_host(context_, x, values);
   context_.gpu->tell(watch_);
-  return {host_log_probs_.data(), x.rows, x.columns, x.columns};
+  return {values.data(), x.rows, x.columns, x.columns};
+}
+
+// x -= log Σ exp x, row by row; a row that is not finite stays as it is.
+void State::log_softmax(Matrix x) {
+  faulty_rows_.assign(static_cast<std::size_t>(x.rows), 0);
+  context_.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
+    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
+    bool finite = all_finite(values);
+    if (finite) {
+      const float total = decode::log_sum_exp(values);
+      for (float& value : values) value -= total;
+      finite = all_finite(values);
+    }
+    faulty_rows_[static_cast<std::size_t>(row)] = finite ? 0 : 1;
+  });
 }
 
 void State::step(std::span<const UtteranceId> utterances) {
@@ -136,13 +146,16 @@ void State::step(std::span<const UtteranceId> utterances) {
   const Matrix output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
   const Matrix logits = log_probs_.matrix(rows, vocabulary);
   network_->ctc_lo.forward(context_, output, logits);
-  const Matrix log_probs = on_host(logits);
-  log_softmax(context_, log_probs);
+  const Matrix log_probs = on_host(logits, host_log_probs_);
+  log_softmax(log_probs);
   row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t count = pieces_[i].rows;
-    keep(at(utterances[i]), output.row_range(row, count));
-    at(utterances[i]).log_probs.assign(log_probs.row(row), log_probs.row(row) + count * vocabulary);
+    Utterance& utterance = at(utterances[i]);
+    keep(utterance, output.row_range(row, count));
+    utterance.log_probs = log_probs.row_range(row, count);
+    const auto first = faulty_rows_.begin() + row;
+    utterance.faulty = std::any_of(first, first + count, [](unsigned char faulty) { return faulty != 0; });
     row += count;
   }
   note_faults(utterances);
@@ -157,15 +170,15 @@ void State::note_faults(std::span<const UtteranceId> utterances) {
   };
   const std::size_t before = faults_.size();
   for (const UtteranceId id : utterances) {
-    if (!all_finite(at(id).log_probs)) note(id);
+    if (at(id).faulty) note(id);
   }
   if (faults_.size() == before && !layer.empty()) std::ranges::for_each(utterances, note);
 }
 
 decode::CtcScores State::scores(UtteranceId utterance) const {
-  const std::vector<float>& values = at(utterance).log_probs;
-  return {.values = values,
-          .frames = static_cast<int>(values.size() / static_cast<std::size_t>(network_->config.output_dim)),
+  const ConstMatrix rows = at(utterance).log_probs;
+  return {.values = {rows.data, static_cast<std::size_t>(rows.rows * rows.columns)},
+          .frames = static_cast<int>(rows.rows),
           .vocabulary = network_->config.output_dim,
           .blank = network_->config.blank};
 }
@@ -196,7 +209,7 @@ CtcState::Memory State::memory(UtteranceId id) const {
   const Utterance& utterance = at(id);
   return {.caches = utterance.cache.bytes(),
           .other = (utterance.features.capacity() + static_cast<std::size_t>(utterance.output_memory.floats()) +
-                    utterance.log_probs.capacity()) *
+                    static_cast<std::size_t>(utterance.log_probs.rows * utterance.log_probs.columns)) *
                    sizeof(float)};
 }
 
@@ -240,11 +253,11 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
       pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
     }
     const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
-    log_probs_.reserve(hidden.rows * config.output_dim);
-    const Matrix logits = log_probs_.matrix(hidden.rows, config.output_dim);
+    decoder_log_probs_.reserve(hidden.rows * config.output_dim);
+    const Matrix logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
     decoder.logits(context_, hidden, logits);
-    const Matrix log_probs = on_host(logits);
-    log_softmax(context_, log_probs);
+    const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
+    log_softmax(log_probs);
     std::int64_t row = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Item& item = *wanted[i];

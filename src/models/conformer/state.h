@@ -40,7 +40,8 @@ class State final : public CtcState {
     bool finished = false;
     std::vector<float> features;    // [n, input_dim], from feature frame rate · cache.frames() on
     layers::Buffer output_memory;   // [frames, D], with room for more
-    std::vector<float> log_probs;   // [frames of the last step, V]
+    ConstMatrix log_probs;          // [frames of the last step, V], in memory of the state, until the next step
+    bool faulty = false;            // some are not finite
   };
 
   // Notes what layers report as not finite.
@@ -63,7 +64,8 @@ class State final : public CtcState {
   std::int64_t rows_of_step(const Utterance& utterance) const;
   void embed(Utterance& utterance, Matrix x);
   void keep(Utterance& utterance, ConstMatrix output);
-  Matrix on_host(Matrix x);
+  Matrix on_host(Matrix x, HostFloats& room);
+  void log_softmax(Matrix x);
   void note_faults(std::span<const UtteranceId> utterances);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
 
@@ -73,8 +75,10 @@ class State final : public CtcState {
   PositionTable positions_;
   EncoderBuffers buffers_;
   Subsampling::Buffers embed_buffers_;
-  layers::Buffer features_, x_, log_probs_;
-  std::vector<float> host_log_probs_;  // of a GPU
+  // The decoders' rows are apart: utterances are rescored while those of others are still read.
+  layers::Buffer features_, x_, log_probs_, decoder_log_probs_;
+  HostFloats host_log_probs_, host_decoder_log_probs_;  // of a GPU
+  std::vector<unsigned char> faulty_rows_;              // of the last log_softmax(): not finite
   std::vector<Piece> pieces_;
   DecoderBuffers decoder_buffers_;
   std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free
