@@ -332,7 +332,7 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   command->add_flag("!--no-timestamps", a->options.timestamps, "Text only");
   command->add_flag("!--no-condition-on-previous-text", a->options.condition_on_previous_text,
                     "Windows do not see the text before them");
-  add_device_option(*command, a->engine.device, "OPTIONS");
+  add_device_options(*command, a->engine, "OPTIONS");
   add_quantization_options(*command, a->engine.quantization, a->engine.quantization_options,
                            "Quantization");
   command->add_flag("--per-layer", a->per_layer,

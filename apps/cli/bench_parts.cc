@@ -24,13 +24,16 @@ double cpu_now() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// "float16 weights", "int8_w8a8 (66 layers), float16 elsewhere"
+// "float16 weights", "int8_w8a8 (66 layers), float16 elsewhere"; ", float16 arithmetic" where it is not float32.
 std::string weights_text(const nlohmann::ordered_json& model) {
   const auto dtype = model["weights"].get<std::string>();
   const auto schemes = model["schemes"].get<std::vector<std::string>>();
-  if (schemes.empty()) return dtype + " weights";
-  return fmt::format("{} ({} layers), {} elsewhere", fmt::join(schemes, " and "),
-                     model["quantized_layers"].get<int>(), dtype);
+  const auto arithmetic = model["arithmetic"].get<std::string>();
+  const std::string last = arithmetic.substr(arithmetic.rfind(' ') + 1);  // "int8 (60 layers) and float16"
+  const std::string in = last == "float32" ? "" : ", " + last + " arithmetic";
+  if (schemes.empty()) return dtype + " weights" + in;
+  return fmt::format("{} ({} layers), {} elsewhere{}", fmt::join(schemes, " and "),
+                     model["quantized_layers"].get<int>(), dtype, in);
 }
 
 }  // namespace

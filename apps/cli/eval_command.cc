@@ -123,6 +123,9 @@ int measure(const EvalArguments& arguments, const EvalInputs& inputs, Recognizer
   if (!arguments.transcribe.engine.quantization.empty()) {
     report->subject += ", " + arguments.transcribe.engine.quantization;
   }
+  if (const auto& arithmetic = arguments.transcribe.engine.arithmetic; arithmetic != "float32") {
+    report->subject += ", " + arithmetic + " arithmetic";
+  }
   report->configuration = eval_configuration(arguments, recognizer);
   report->audio_seconds = times.audio_seconds;
   report->wall_seconds = times.wall_seconds;

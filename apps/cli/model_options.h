@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "oasr/options.h"
+
 namespace CLI {
 class App;
 }
@@ -14,8 +16,8 @@ namespace oasr::cli {
 void add_quantization_options(CLI::App& command, std::string& scheme,
                               std::vector<std::string>& options, const char* group);
 
-// --device.
-void add_device_option(CLI::App& command, std::string& device, const char* group);
+// --device and --arithmetic.
+void add_device_options(CLI::App& command, EngineConfig& engine, const char* group);
 
 // "--quantization-option ignore=A module_types=B" as the option twice: a value that follows and names
 // another key would be taken for an input.

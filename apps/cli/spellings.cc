@@ -102,7 +102,7 @@ constexpr std::array kSpellings = {
              "int8 is --quantization int8_w8a8; other types are --dtype float32, float16, bfloat16"},
     Spelling{"--without-timestamps", switches, "--no-timestamps"},
     Spelling{"--model-dir", refused, "the cache folder is set by OASR_CACHE_DIR"},
-    Spelling{"--fp16", refused, "arithmetic is float32; storage is set by --dtype float16"},
+    Spelling{"--fp16", refused, "storage is set by --dtype float16, arithmetic of a GPU by --arithmetic float16"},
     Spelling{"--highlight-words", refused, "words are in --output-format json"},
     Spelling{"--max-line-width", refused, "subtitle lines are not wrapped"},
     Spelling{"--max-line-count", refused, "subtitle lines are not wrapped"},

@@ -98,7 +98,7 @@ void add_engine(CLI::App& command, TranscribeArguments& a) {
   command.add_option("--dtype", a.engine.dtype, "Weights: auto, float32, float16, bfloat16")
       ->capture_default_str()->group(kModel);
   add_quantization_options(command, a.engine.quantization, a.engine.quantization_options, kModel);
-  add_device_option(command, a.engine.device, kModel);
+  add_device_options(command, a.engine, kModel);
   command.add_option("-t,--threads", a.engine.threads, "0: what the cgroup quota allows")
       ->capture_default_str()->group(kModel);
   command.add_option("--batch-size", a.engine.batch_size, "Inputs decoded together")

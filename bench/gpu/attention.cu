@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <string>
 
 #include "device/memory.h"
 #include "kernels/activate/op.h"
@@ -40,6 +41,7 @@ struct Shape {
   bool causal, positions;
   DType storage;
   int sets;  // of memory to rotate
+  bool encoder = false;  // also in mixed precision
 };
 
 struct Set {
@@ -72,7 +74,8 @@ struct Set {
                       .q_position = s.positions ? q_position.data() + at : nullptr,
                       .positions = s.positions ? &caches[static_cast<std::size_t>(2 * i + 1)] : nullptr,
                       .out = out.data() + at,
-                      .ldo = width});
+                      .ldo = width,
+                      .mixed = s.encoder});
     }
   }
   std::int64_t width, rows;
@@ -82,7 +85,8 @@ struct Set {
   std::vector<AttentionArgs> args;
 };
 
-void attention_of(ExecContext& context, const Shape& s) {
+void attention_of(ExecContext context, const Shape& s, Arithmetic arithmetic) {
+  context.arithmetic = arithmetic;
   std::vector<std::unique_ptr<Set>> sets;
   for (int i = 0; i < s.sets; ++i) sets.push_back(std::make_unique<Set>(context, s));
   const int calls = s.queries > 100 ? 4 : 24;
@@ -94,8 +98,8 @@ void attention_of(ExecContext& context, const Shape& s) {
       2.0 * products * s.sequences * s.heads * static_cast<double>(s.queries * s.length) * s.dim;
   const double bytes = static_cast<double>(s.sequences * s.heads * s.length * s.dim) * products *
                        static_cast<double>(dtype_size(s.storage));
-  std::printf("%-52s %9.2f us %8.2f TFLOP/s %8.0f GB/s of caches\n", s.name, us, flops / us * 1e-6,
-              bytes / us * 1e-3);
+  std::printf("%-52s %-8s %9.2f us %8.2f TFLOP/s %8.0f GB/s of caches\n", s.name,
+              std::string(arithmetic_name(arithmetic)).c_str(), us, flops / us * 1e-6, bytes / us * 1e-3);
 }
 
 void appends(ExecContext& context, int sequences, std::int64_t count, DType storage) {
@@ -187,8 +191,8 @@ int run() {
   ThreadPool pool(1);
   ExecContext context{.pool = &pool, .isa = detected_isa(), .observer = nullptr, .gpu = gpu->get()};
   const Shape shapes[] = {
-      {"encoder, 1 window: 8 x 64, 1500 x 1500", 1, 8, 64, 1500, 1500, false, false, DType::f32, 2},
-      {"encoder, 8 windows: 8 x 64, 1500 x 1500", 8, 8, 64, 1500, 1500, false, false, DType::f32, 2},
+      {"encoder, 1 window: 8 x 64, 1500 x 1500", 1, 8, 64, 1500, 1500, false, false, DType::f32, 2, true},
+      {"encoder, 8 windows: 8 x 64, 1500 x 1500", 8, 8, 64, 1500, 1500, false, false, DType::f32, 2, true},
       {"prompt, 64 tokens: 8 x 64, 1500 f16", 1, 8, 64, 64, 1500, false, false, DType::f16, 4},
       {"prompt, 4 tokens: 8 x 64, 1500 f16", 1, 8, 64, 4, 1500, false, false, DType::f16, 4},
       {"decoder cross, 1 row: 8 x 64, 1500 f16", 1, 8, 64, 1, 1500, false, false, DType::f16, 6},
@@ -199,11 +203,16 @@ int run() {
       {"decoder self, 1 row: 8 x 64, 32 f32", 1, 8, 64, 1, 32, true, false, DType::f32, 6},
       {"decoder self, 1 row: 8 x 64, 448 f32", 1, 8, 64, 1, 448, true, false, DType::f32, 6},
       {"decoder self, 16 rows: 8 x 64, 448 f32", 16, 8, 64, 1, 448, true, false, DType::f32, 6},
-      {"Conformer, 8 utterances: 4 x 64, 300 x 300", 8, 4, 64, 300, 300, false, true, DType::f32, 4},
-      {"Conformer, 40 utterances: 4 x 64, 300 x 300", 40, 4, 64, 300, 300, false, true, DType::f32, 2},
-      {"Conformer, 64 streams: 4 x 64, 16 x 80", 64, 4, 64, 16, 80, false, true, DType::f32, 4},
+      {"Conformer, 8 utterances: 4 x 64, 300 x 300", 8, 4, 64, 300, 300, false, true, DType::f32, 4, true},
+      {"Conformer, 40 utterances: 4 x 64, 300 x 300", 40, 4, 64, 300, 300, false, true, DType::f32, 2, true},
+      {"Conformer, 64 streams: 4 x 64, 16 x 80", 64, 4, 64, 16, 80, false, true, DType::f32, 4, true},
   };
-  for (const Shape& shape : shapes) attention_of(context, shape);
+  for (const Shape& shape : shapes) {
+    attention_of(context, shape, Arithmetic::float32);
+    if (!shape.encoder) continue;
+    attention_of(context, shape, Arithmetic::float16);
+    attention_of(context, shape, Arithmetic::bfloat16);
+  }
   for (const DType storage : {DType::f32, DType::f16}) {
     appends(context, 8, 1500, storage);
     appends(context, 1, 1, storage);

@@ -27,7 +27,7 @@ struct Bench {
 
   void row(const std::string& op, std::int64_t m, std::int64_t n, std::int64_t k, double us, double ops,
            double bytes) {
-    std::printf("%-34s %6ld %6ld %5ld %10.2f us %8.1f TOP/s %7.2f TB/s = %3.0f %% of copy\n", op.c_str(),
+    std::printf("%-44s %6ld %6ld %5ld %10.2f us %8.1f TOP/s %7.2f TB/s = %3.0f %% of copy\n", op.c_str(),
                 static_cast<long>(m), static_cast<long>(n), static_cast<long>(k), us, ops / us / 1e6,
                 bytes / us / 1e6, 100 * bytes / us / 1e6 / copy_tbs);
   }
@@ -116,22 +116,37 @@ struct Bench {
     const double ops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double bytes = static_cast<double>(n * k) * static_cast<double>(dtype_size(storage)) +
                          4.0 * static_cast<double>(m * k + m * n);
+    const auto args = [&](int i) {
+      return LinearArgs{.x = x.at(i),
+                        .ldx = k,
+                        .m = m,
+                        .weight = &weights[static_cast<std::size_t>(i)],
+                        .bias = bias.at(0),
+                        .y = reinterpret_cast<float*>(y.data()) + i * m * n,
+                        .ldy = n};
+    };
     const LinearTile chosen = linear_tile(m, n, gpu.info().multiprocessors);
     for (const LinearTile tile : kLinearTiles) {
       if (tile != chosen && (!all || m <= 16 || m * n > 4'000'000)) continue;
-      const double us = median_us(gpu, sets, [&](int i) {
-        linear_cuda(gpu,
-                    {.x = x.at(i),
-                     .ldx = k,
-                     .m = m,
-                     .weight = &weights[static_cast<std::size_t>(i)],
-                     .bias = bias.at(0),
-                     .y = reinterpret_cast<float*>(y.data()) + i * m * n,
-                     .ldy = n},
-                    tile);
-      });
+      const double us = median_us(gpu, sets, [&](int i) { linear_cuda(gpu, args(i), tile); });
       row("linear " + std::string(dtype_name(storage)) + " tile " + std::to_string(static_cast<int>(tile)) +
               (tile == chosen ? " (chosen)" : ""),
+          m, n, k, us, ops, bytes);
+    }
+    for (const Arithmetic arithmetic : {Arithmetic::float16, Arithmetic::bfloat16}) {
+      linear_mixed(m, n, k, storage, arithmetic, sets, args, ops, bytes);
+    }
+  }
+
+  void linear_mixed(std::int64_t m, std::int64_t n, std::int64_t k, DType storage, Arithmetic arithmetic, int sets,
+                    const std::function<LinearArgs(int)>& args, double ops, double bytes) {
+    const MixedTile chosen = mixed_tile(m, n, gpu.info().multiprocessors);
+    for (const MixedTile tile : kMixedTiles) {
+      if (tile != chosen && (!all || arithmetic != Arithmetic::float16 || (tile == MixedTile::few_rows && m > 256))) continue;
+      const double us =
+          median_us(gpu, sets, [&](int i) { linear_mixed_cuda(gpu, args(i), arithmetic, tile); });
+      row("linear " + std::string(dtype_name(storage)) + " in " + std::string(arithmetic_name(arithmetic)) + " tile " +
+              std::to_string(static_cast<int>(tile)) + (tile == chosen ? " (chosen)" : ""),
           m, n, k, us, ops, bytes);
     }
   }
@@ -248,6 +263,9 @@ int run(bool all) {
     bench.linear(m, n, k, DType::f16);
   }
   bench.linear(12'000, 512, 512, DType::f32);
+  for (const auto& [m, n, k] : {std::tuple{1500, 1536, 512}, {3000, 512, 240}, {1500, 512, 1536}}) {
+    bench.linear(m, n, k, DType::f16);  // queries, keys and values; the convolutions
+  }
   for (const std::int64_t m : {1, 3, 5, 8, 40}) bench.linear(m, 51'865, 512, DType::f16);
   for (const auto& [m, n, k] : {std::tuple{8192, 8192, 8192},
                                 {4096, 4096, 4096},

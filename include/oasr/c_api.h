@@ -47,7 +47,7 @@ void oasr_options_free(oasr_options* options);
 
 /* Sets an option by its name on the command line without dashes, e.g. "beam-size", "5";
  * underscores do as well. Names: model, dtype, quantization, quantization-option
- * (may be set several times), threads, batch-size, download, language, task,
+ * (may be set several times), device, arithmetic, threads, batch-size, download, language, task,
  * beam-size, best-of, patience, length-penalty, n-best, temperature (several with commas), seed,
  * compression-ratio-threshold, logprob-threshold, no-speech-threshold, condition-on-previous-text,
  * initial-prompt, carry-initial-prompt, prefix, timestamps, word-timestamps, max-new-tokens, vad,

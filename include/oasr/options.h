@@ -13,7 +13,7 @@ struct Segment;
 
 struct EngineConfig {
   std::string model;             // a path, or a name of the catalogue ("base")
-  std::string dtype = "auto";    // weights: auto, float32, float16, bfloat16 (arithmetic: float32)
+  std::string dtype = "auto";    // weights: auto, float32, float16, bfloat16
   // int8 and other quantized arithmetic: a scheme ("int8_w8a8"). Empty: full precision, or what a
   // quantized checkpoint says; naming one of its own schemes changes nothing, another is an error.
   std::string quantization;
@@ -21,6 +21,10 @@ struct EngineConfig {
   std::vector<std::string> quantization_options;
   // auto (a GPU where there is one that the model runs on), cpu, cuda, cuda:N.
   std::string device = "auto";
+  // Of what is not quantized: float32, with the same text on every device; on a GPU also float16 and bfloat16, whose
+  // products are much faster and whose text may differ (docs/numerics.md). Of a model that runs on the processor these
+  // are refused.
+  std::string arithmetic = "float32";
   int threads = 0;               // 0: what the cgroup quota allows
   int batch_size = 1;            // windows of different inputs decoded together
   bool download = true;          // a catalogue name that is not in the cache is pulled

@@ -52,6 +52,7 @@ struct Transcript {
   std::uint64_t seed = 0;          // of temperature sampling
   // How the model ran.
   std::string dtype;               // of the weights, "float16"; empty: not known
+  std::string arithmetic;          // of what is not quantized, "float32"; empty: not known
   std::string quantization;        // schemes of its layers, "int8_w8a8"; empty: full precision
   std::vector<std::string> quantization_options;  // as given (EngineConfig)
 };

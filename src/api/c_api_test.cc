@@ -9,6 +9,7 @@
 #include "api/guard.h"
 #include "audio/audio_source.h"
 #include "oasr/recognizer.h"
+#include "oasr/streaming.h"
 #include "testing/paths.h"
 
 namespace {
@@ -102,6 +103,26 @@ TEST(RecognizerLoad, RefusesWrongConfigurationsByName) {
   config.dtype = "auto";
   config.batch_size = 0;
   EXPECT_EQ(oasr::Recognizer::load(config).error().where, "batch_size");
+}
+
+TEST(RecognizerLoad, RefusesTheArithmeticOfGpusOnTheProcessor) {
+  oasr::EngineConfig config;
+  config.model = oasr::testing::test_data("wenet/old_config").string();
+  config.device = "cpu";
+  for (const char* arithmetic : {"float16", "bfloat16"}) {
+    config.arithmetic = arithmetic;
+    for (const auto& error : {oasr::Recognizer::load(config).error(), oasr::check_options(config, {}, {}).error(),
+                              oasr::StreamingRecognizer::load(config, {}).error()}) {
+      EXPECT_EQ(error.code, oasr::ErrorCode::unsupported) << arithmetic;
+      EXPECT_EQ(error.where, "arithmetic");
+      EXPECT_NE(error.what.find(arithmetic), std::string::npos) << error.what;
+      EXPECT_NE(error.remedy.find("--device cuda"), std::string::npos) << error.remedy;
+    }
+  }
+  config.arithmetic = "float8";
+  EXPECT_EQ(oasr::Recognizer::load(config).error().code, oasr::ErrorCode::invalid_argument);
+  config.arithmetic = "float32";
+  EXPECT_TRUE(oasr::Recognizer::load(config));
 }
 
 // With tiny.en and the bundled recording.

@@ -21,6 +21,7 @@ Status check_engine(const EngineConfig& engine) {
   const auto load = TRY(load_options(engine.dtype, engine.quantization, engine.quantization_options));
   TRY(check_quantization(load.quantization));
   TRY(check_device(engine.device));
+  TRY(parse_arithmetic(engine.arithmetic, engine.device));
   TRY(thread_count(engine.threads));
   TRY(selected_isa());
   TRY(env_flag("OASR_OFFLINE"));

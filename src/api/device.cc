@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "load/load.h"
 
 namespace oasr {
 namespace {
@@ -30,6 +31,19 @@ Status check_device(const std::string& device) {
   if (device == "auto" || device == "cpu") return {};
   TRY(gpu_index(device));
   return {};
+}
+
+Result<Arithmetic> parse_arithmetic(const std::string& arithmetic, const std::string& device) {
+  const auto parsed = parse_enum(arithmetic_names(), arithmetic);
+  if (!parsed) {
+    return unexpected(ErrorCode::invalid_argument, "'" + arithmetic + "' is not an arithmetic", "arithmetic",
+                      "use " + enum_names(arithmetic_names()));
+  }
+  if (parsed == Arithmetic::float32) return *parsed;
+  if (device == "cpu" || (device == "auto" && gpu_report().gpus.empty())) {
+    TRY(load::check_arithmetic(*parsed, false));
+  }
+  return *parsed;
 }
 
 Result<Device> open_device(const std::string& device) {

@@ -5,12 +5,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "device/arithmetic.h"
 #include "device/gpu.h"
 
 namespace oasr {
 
 // auto, cpu, cuda or cuda:N.
 Status check_device(const std::string& device);
+// float32, float16 or bfloat16; the latter not where the device is the processor.
+Result<Arithmetic> parse_arithmetic(const std::string& arithmetic, const std::string& device);
 
 struct Device {
   std::unique_ptr<Gpu> gpu;  // null: the processor

@@ -110,6 +110,7 @@ constexpr std::array kSetters = {
     Setter{"quantization", engine<&EngineConfig::quantization>},
     Setter{"quantization-option", engine<&EngineConfig::quantization_options>},
     Setter{"device", engine<&EngineConfig::device>},
+    Setter{"arithmetic", engine<&EngineConfig::arithmetic>},
     Setter{"threads", engine<&EngineConfig::threads>},
     Setter{"batch-size", engine<&EngineConfig::batch_size>},
     Setter{"download", engine<&EngineConfig::download>},

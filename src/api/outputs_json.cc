@@ -137,6 +137,7 @@ OrderedJson to_json(const Transcript& transcript, const OutputContext& context) 
   if (!context.model.empty()) json["model"] = to_valid_utf8(context.model);
   if (!transcript.dtype.empty()) {
     json["dtype"] = transcript.dtype;
+    if (!transcript.arithmetic.empty()) json["arithmetic"] = transcript.arithmetic;
     json["quantization"] =
         transcript.quantization.empty() ? OrderedJson(nullptr) : OrderedJson(transcript.quantization);
     json["quantization_options"] = OrderedJson::array();

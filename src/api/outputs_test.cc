@@ -158,9 +158,11 @@ TEST(JsonOutput, SaysHowTheModelRan) {
   EXPECT_TRUE((*parse_json(format_json_line(transcript), "test"))["quantization"].is_null());
   transcript.quantization = "int8_w8a8";
   transcript.quantization_options = {"ignore=*.fc1"};
+  transcript.arithmetic = "bfloat16";
   const auto json = parse_json(format_json_line(transcript), "test");
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["dtype"], "float16");
+  EXPECT_EQ((*json)["arithmetic"], "bfloat16");
   EXPECT_EQ((*json)["quantization"], "int8_w8a8");
   EXPECT_EQ((*json)["quantization_options"][0], "ignore=*.fc1");
 }

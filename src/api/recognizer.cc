@@ -17,10 +17,10 @@
 namespace oasr {
 namespace {
 
-// "float32", "int8 (60 layers) and float32"
+// "float32", "int8 (60 layers) and float16"
 std::string arithmetic(const load::QuantizationReport& report) {
-  if (report.schemes.empty()) return "float32";
-  return "int8 (" + std::to_string(report.quantized + report.reference) + " layers) and float32";
+  if (report.schemes.empty()) return report.arithmetic;
+  return "int8 (" + std::to_string(report.quantized + report.reference) + " layers) and " + report.arithmetic;
 }
 
 }  // namespace
@@ -42,6 +42,7 @@ struct Recognizer::Impl {
     pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
     context.pool = pool.get();
     context.observer = profile.get();
+    context.arithmetic = TRY(parse_arithmetic(config.arithmetic, config.device));
     return {};
   }
 
@@ -66,6 +67,7 @@ struct Recognizer::Impl {
   Result<Transcript> described(Result<Transcript> transcript) const {
     if (!transcript) return transcript;
     transcript->dtype = dtype_name(model->info().weight_dtype);
+    transcript->arithmetic = quantization->arithmetic;
     for (const auto& scheme : quantization->schemes) {
       transcript->quantization += (transcript->quantization.empty() ? "" : ",") + scheme;
     }
@@ -110,6 +112,7 @@ Result<Recognizer> LoadedFacade::recognizer(const load::LoadedModel& loaded, con
     auto impl = std::make_unique<Recognizer::Impl>();
     impl->config = config;
     TRY(impl->start_threads());
+    TRY(load::check_arithmetic(impl->context.arithmetic, false));
     impl->take(loaded);
     TRY(impl->start_transcriber());
     return Recognizer(std::move(impl));

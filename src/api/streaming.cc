@@ -26,6 +26,7 @@ struct StreamingRecognizer::Impl {
     context.isa = TRY(selected_isa());
     pool = std::make_unique<ThreadPool>(TRY(thread_count(config.threads)));
     context.pool = pool.get();
+    context.arithmetic = TRY(parse_arithmetic(config.arithmetic, config.device));
     return {};
   }
 
@@ -110,6 +111,7 @@ Result<StreamingRecognizer> LoadedFacade::streaming(const load::LoadedModel& loa
     if (TRY(open_device(config.device)).gpu != nullptr) return StreamingRecognizer::load(config, options);
     auto impl = std::make_unique<StreamingRecognizer::Impl>();
     TRY(impl->start_threads(config));
+    TRY(load::check_arithmetic(impl->context.arithmetic, false));
     TRY(impl->serve(loaded, config.model, options, {}));
     return StreamingRecognizer(std::move(impl));
   });
@@ -170,6 +172,7 @@ std::string StreamingRecognizer::report() const {
                       {"weights", dtype_name(info.weight_dtype)},
                       {"schemes", impl_->quantization.schemes},
                       {"quantized_layers", impl_->quantization.quantized + impl_->quantization.reference},
+                      {"arithmetic", impl_->quantization.arithmetic},
                       {"device", impl_->context.gpu != nullptr ? impl_->context.gpu->info().name : "cpu"},
                       {"isa", enum_name(isa_names(), impl_->context.isa)},
                       {"threads", impl_->pool->threads()},

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "device/arithmetic.h"
 #include "device/cpu.h"
 #include "device/run_observer.h"
 
@@ -63,6 +64,7 @@ struct ExecContext {
   // Null: kernels run on the pool and matrices are host memory. Else kernels run on this GPU, and all
   // that they read and write, weights included, is its memory.
   Gpu* gpu = nullptr;
+  Arithmetic arithmetic = Arithmetic::float32;  // another one with a Gpu only
 };
 
 }  // namespace oasr

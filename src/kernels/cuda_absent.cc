@@ -22,14 +22,14 @@ namespace {
 void activate_rows_cuda(Gpu&, const ActivateRowsArgs&) { absent(); }
 void glu_cuda(Gpu&, const GluArgs&) { absent(); }
 
-void attention_cuda(Gpu&, std::span<const AttentionArgs>) { absent(); }
+void attention_cuda(Gpu&, std::span<const AttentionArgs>, Arithmetic) { absent(); }
 void kv_append_cuda(Gpu&, std::span<const AppendArgs>) { absent(); }
 void kv_copy_cuda(Gpu&, std::span<const CopyArgs>) { absent(); }
 void kv_drop_front_cuda(Gpu&, std::span<const DropArgs>) { absent(); }
 
 void depthwise_conv1d_cuda(Gpu&, const DepthwiseConv1dArgs&) { absent(); }
 
-void linear_cuda(Gpu&, const LinearArgs&) { absent(); }
+void linear_cuda(Gpu&, const LinearArgs&, Arithmetic, std::int64_t) { absent(); }
 
 void mel_frames_cuda(Gpu&, const MelFramesArgs&) { absent(); }
 
@@ -50,7 +50,7 @@ void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const FloatOutput&) { abse
 void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const Int8Output&) { absent(); }
 void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const FloatOutput&) { absent(); }
 void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const Int8Output&) { absent(); }
-void conv2d_cuda(Gpu&, const Conv2dArgs&) { absent(); }
+void conv2d_cuda(Gpu&, const Conv2dArgs&, Arithmetic) { absent(); }
 void scaled_conv_cuda(Gpu&, const ScaledConvArgs&, const FloatOutput&) { absent(); }
 void scaled_conv_cuda(Gpu&, const StaticScaledConvArgs&, const FloatOutput&) { absent(); }
 

@@ -120,6 +120,13 @@ void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info, cons
 
 }  // namespace
 
+Status check_arithmetic(Arithmetic arithmetic, bool on_gpu) {
+  if (on_gpu || arithmetic == Arithmetic::float32) return {};
+  return unexpected(ErrorCode::unsupported,
+                    std::string(arithmetic_name(arithmetic)) + " is arithmetic of GPUs, and this runs on the processor",
+                    "arithmetic", "use --device cuda, or --arithmetic float32");
+}
+
 Result<LoadedModel> load_model(const std::filesystem::path& path, const LoadOptions& options,
                                const ExecContext& context) {
   TRY(check_dtype(options));
@@ -137,6 +144,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
   auto quantization = TRY(quantization_of(loaded.source, options.quantization, facts));
   loaded.quantization = std::move(quantization.spec);
   loaded.on_gpu = TRY(use_gpu(*architecture, loaded.quantization, options, context));
+  TRY(check_arithmetic(context.arithmetic, loaded.on_gpu));
   ExecContext where = context;
   if (!loaded.on_gpu) where.gpu = nullptr;
   const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend(loaded.on_gpu));
@@ -151,7 +159,7 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
   std::vector<layers::Link> links;
   if (options.link) links = TRY(layers::link(layout, loaded.model->layers()));
   if (loaded.on_gpu) loaded.model->layers().place(*where.gpu);
-  loaded.report = make_report(*loaded.model, facts, loaded.quantization, links, context.isa);
+  loaded.report = make_report(*loaded.model, facts, loaded.quantization, links, context);
   if (!loaded.quantization.empty() && is_quantized_by_others(loaded.source)) {
     loaded.report.notes.push_back("the checkpoint's weights were quantized before: they are rounded twice");
   }

@@ -36,6 +36,9 @@ struct LoadedModel {
   std::vector<TensorSource> originals = {};
 };
 
+// Whether a device computes so: a GPU everything, the processor float32 only.
+Status check_arithmetic(Arithmetic arithmetic, bool on_gpu);
+
 // Loads any registered architecture from any container, and logs what it is and how it will run. A
 // missing, extra, misshapen or mistyped tensor is an error that names it, and so is a request that
 // a checkpoint's own quantization does not allow.

@@ -92,6 +92,17 @@ TEST_F(Loaded, RefusesADtypeThatWeightsCanNotHave) {
   EXPECT_EQ(model.error().code, ErrorCode::invalid_argument);
 }
 
+TEST_F(Loaded, RefusesTheArithmeticOfGpusOnTheProcessor) {
+  const auto path = oasr::testing::test_data("wenet/old_config");
+  ASSERT_TRUE(load_model(path, {}, context));
+  EXPECT_EQ(load_model(path, {}, context)->report.arithmetic, "float32");
+  context.arithmetic = Arithmetic::bfloat16;
+  const auto model = load_model(path, {}, context);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(model.error().where, "arithmetic");
+}
+
 TEST_F(Loaded, SaysThatAPathDoesNotExist) {
   const auto model = load_model("/nowhere/at/all", {}, context);
   ASSERT_FALSE(model);

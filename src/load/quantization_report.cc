@@ -117,26 +117,30 @@ void add_layer_table(std::string& text, const std::vector<LayerReport>& layers) 
 QuantizationReport make_report(const models::SpeechModel& model,
                                std::span<const LayerFacts> facts,
                                const quant::QuantizationSpec& spec,
-                               std::span<const layers::Link> links, Isa isa) {
+                               std::span<const layers::Link> links, const ExecContext& context) {
   const models::ModelInfo& info = model.info();
   QuantizationReport report;
+  report.arithmetic = arithmetic_name(context.arithmetic);
   report.weight_bytes = report.full_precision_bytes = info.weight_bytes;
   report.kv_format = dtype_name(info.kv_storage);
   if (!spec.empty()) {
     report.producer = spec.producer.tool + " " + spec.producer.version + ", " + spec.producer.recipe;
   }
   for (const LayerFacts& layer : facts) {
-    const auto method = method_info(model.layers(), layer.path, isa);
+    const auto method = method_info(model.layers(), layer.path, context.isa);
     if (!method) {
       LayerReport& tied = report.layers.emplace_back(plain_report(layer));
       tied.storage = dtype_name(info.weight_dtype);
       tied.kernel = "linear " + info.lanes.at("linear");
-      tied.operands = "float32";
+      tied.operands = report.arithmetic;
       tied.reason = layer.not_quantizable;
       continue;
     }
-    report.layers.push_back(layer_report(layer, *method, spec, links));
-    if (method->scheme.empty()) continue;
+    LayerReport& row = report.layers.emplace_back(layer_report(layer, *method, spec, links));
+    if (method->scheme.empty()) {
+      row.operands = report.arithmetic;
+      continue;
+    }
     (method->reference ? report.reference : report.quantized) += 1;
     report.full_precision_bytes += layer.out_features * layer.in_features * method->taps *
                                        static_cast<std::int64_t>(dtype_size(info.weight_dtype)) -
@@ -156,6 +160,7 @@ OrderedJson to_json(const QuantizationReport& report) {
           {"reference_layers", report.reference},
           {"weight_bytes", report.weight_bytes},
           {"full_precision_weight_bytes", report.full_precision_bytes},
+          {"arithmetic", report.arithmetic},
           {"kv_format", report.kv_format},
           {"producer", report.producer},
           {"notes", report.notes},
@@ -187,6 +192,9 @@ std::string to_text(const QuantizationReport& report, bool layers) {
     text += fmt::format(" (full precision: {})", mebibytes(report.full_precision_bytes));
   }
   text += fmt::format("\nKV cache      {}\n", report.kv_format);
+  if (report.arithmetic != arithmetic_name(Arithmetic::float32)) {
+    text += fmt::format("arithmetic    {} operands, float32 sums; attention of decoders in float32\n", report.arithmetic);
+  }
   for (const std::string& note : report.notes) text += fmt::format("note          {}\n", note);
   if (layers) add_layer_table(text, report.layers);
   return text;

@@ -37,6 +37,7 @@ struct QuantizationReport {
   std::int64_t reference = 0;        // layers with a scheme that run on the reference
   std::int64_t weight_bytes = 0;     // of all layers, as served
   std::int64_t full_precision_bytes = 0;  // the same with every matrix in the dtype of the others
+  std::string arithmetic = "float32";  // of what has no scheme
   std::string kv_format;             // "float16"
   std::string producer;              // "oasr 0.1.0, int8_w8a8_rtn"
   std::vector<std::string> notes;
@@ -48,7 +49,7 @@ inline constexpr std::string_view kImportRecipe = "import_";
 QuantizationReport make_report(const models::SpeechModel& model,
                                std::span<const quant::LayerFacts> facts,
                                const quant::QuantizationSpec& spec,
-                               std::span<const layers::Link> links, Isa isa);
+                               std::span<const layers::Link> links, const ExecContext& context);
 
 OrderedJson to_json(const QuantizationReport& report);
 // A summary of a few lines, and a table of all layers when `layers` is set.

@@ -95,6 +95,8 @@ TEST_F(WenetCommands, OptionsThatCanNotBeMeantAreRefusedByName) {
   expect_refused(with({"--num-left-chunks", "2"}), "--num-left-chunks: ", "needs a chunk size");
   expect_refused(with({"--chunk-size", "-1"}), "--chunk-size: ", "must be 0");
   expect_refused(with({"--decode", "fast"}), "--decode: ", "'fast' is no decode mode");
+  expect_refused(with({"--device", "cpu", "--arithmetic", "float16"}), "--arithmetic: ", "float16 is arithmetic of GPUs");
+  expect_refused(with({"--arithmetic", "half"}), "--arithmetic: ", "use float32, float16, bfloat16");
   expect_refused(with({"--hotword", "漢字:2"}), "", "'漢字', has characters that the model can not write");
   expect_refused(with({"--hotwords-file", at("none.txt")}), at("none.txt"), "can not be read", 1);
 }

@@ -21,6 +21,14 @@ void check(const AttentionArgs& a) {
 
 }  // namespace
 
+Status check_encoder_heads(const ExecContext& context, int head_dim) {
+  if (context.arithmetic == Arithmetic::float32 || head_dim <= kMixedMostDim) return {};
+  return unexpected(ErrorCode::unsupported,
+                    "the encoder's heads have " + std::to_string(head_dim) + " channels, and attention in " +
+                        std::string(arithmetic_name(context.arithmetic)) + " at most " + std::to_string(kMixedMostDim),
+                    "arithmetic", "use --arithmetic float32");
+}
+
 const AttentionLane& attention_lane(Isa isa) { return choose_lane(attention_lanes(), isa); }
 
 std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
@@ -38,7 +46,7 @@ void attention_reserve(ExecContext& context, KvCache cache) {
 
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
   for (const AttentionArgs& a : sequences) check(a);
-  if (context.gpu != nullptr) return attention_cuda(*context.gpu, sequences);
+  if (context.gpu != nullptr) return attention_cuda(*context.gpu, sequences, context.arithmetic);
   const auto run = attention_lane(context.isa).run;
   // Items of all sequences are numbered one after the other: head after head, block after block.
   // A sequence is found again by a walk: there are few, and an item is long.

@@ -3,15 +3,16 @@
 #include "kernels/attention/cuda.h"
 #include "kernels/attention/few_queries.cuh"
 #include "kernels/attention/many_queries.cuh"
+#include "kernels/attention/mixed.h"
 
 namespace oasr::kernels {
 namespace {
 
 using cuda::Sequences;
 
-// The kernels: one query by a block, a few, or many.
+// The kernels: one query by a block, a few, or many; mixed precision has its own.
 constexpr int kFew = 4;
-enum class Form { one, few, many };
+enum class Form { one, few, many, mixed };
 constexpr Form kForms[] = {Form::one, Form::few, Form::many};
 constexpr int queries_of(Form form) { return form == Form::one ? 1 : form == Form::few ? kFew : cuda::kTile; }
 
@@ -22,17 +23,23 @@ bool fits_tiles(const AttentionArgs& args) {
   const std::int64_t depth = args.kv->head_dim * (args.positions != nullptr ? 2 : 1);
   return args.queries >= kMany && depth <= kDepth && args.weights == nullptr;
 }
+// How the sequences of a call are spread over the kernels.
+struct Choice {
+  bool mixed;  // precision, where it is taken
+  bool tiles;  // for those that fit
+};
 // Whether there are enough of them to keep the GPU busy: a block of a few queries is done much sooner.
-bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences) {
+bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool mixed) {
   std::int64_t blocks = 0;
   for (const AttentionArgs& args : sequences) {
-    if (fits_tiles(args)) blocks += args.kv->heads * cuda::divide_up(args.queries, cuda::kTile);
+    if (fits_tiles(args) && !(mixed && args.mixed)) blocks += args.kv->heads * cuda::divide_up(args.queries, cuda::kTile);
   }
   return 2 * blocks >= gpu.info().multiprocessors;
 }
-Form form_of(const AttentionArgs& args, bool tiles) {
+Form form_of(const AttentionArgs& args, Choice choice) {
+  if (choice.mixed && args.mixed) return Form::mixed;
   if (args.queries == 1) return Form::one;
-  return tiles && fits_tiles(args) ? Form::many : Form::few;
+  return choice.tiles && fits_tiles(args) ? Form::many : Form::few;
 }
 
 bool alike(const KvCache& a, const KvCache& b) {
@@ -46,12 +53,12 @@ struct Batch {
   DType storage = DType::f32;
   std::int64_t longest = 0;  // positions
 };
-Batch take(std::span<const AttentionArgs> all, Form form, bool tiles, std::size_t& next) {
+Batch take(std::span<const AttentionArgs> all, Form form, Choice choice, std::size_t& next) {
   Batch batch;
   const KvCache* first = nullptr;
   for (; next < all.size() && batch.sequences.count < Sequences::kMost; ++next) {
     const AttentionArgs& args = all[next];
-    if (form_of(args, tiles) != form || args.queries == 0) continue;
+    if (form_of(args, choice) != form || args.queries == 0) continue;
     if (first != nullptr && !alike(*first, *args.kv)) break;
     first = args.kv;
     batch.sequences.add(args, queries_of(form));
@@ -134,16 +141,20 @@ void run(Gpu& gpu, Form form, const Batch& batch) {
       return run_few<T, kFew>(gpu, batch);
     case Form::many:
       return run_many<T>(gpu, batch);
+    case Form::mixed:
+      break;  // attention_mixed_cuda()
   }
 }
 
 }  // namespace
 
-void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences) {
-  const bool tiles = worth_tiles(gpu, sequences);
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic) {
+  const bool mixed = arithmetic != Arithmetic::float32;
+  if (mixed) attention_mixed_cuda(gpu, sequences, arithmetic);
+  const Choice choice{.mixed = mixed, .tiles = worth_tiles(gpu, sequences, mixed)};
   for (const Form form : kForms) {
     for (std::size_t next = 0; next < sequences.size();) {
-      const Batch batch = take(sequences, form, tiles, next);
+      const Batch batch = take(sequences, form, choice, next);
       if (batch.sequences.count == 0) continue;
       if (batch.storage == DType::f32) {
         run<float>(gpu, form, batch);

@@ -4,12 +4,13 @@
 
 #include <span>
 
+#include "device/arithmetic.h"
 #include "device/gpu.h"
 #include "kernels/attention/op.h"
 
 namespace oasr::kernels {
 
-void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences);
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic);
 // The lengths of the caches stay: kv_cache.cc sets them.
 void kv_append_cuda(Gpu& gpu, std::span<const AppendArgs> appends);
 void kv_copy_cuda(Gpu& gpu, std::span<const CopyArgs> copies);

@@ -5,6 +5,14 @@
 //           q_position[d] · position[j][d])
 //   p(j)  = exp(s(j) - max s), exact_math's exp; sum in the canonical tree of docs/numerics.md
 //   o[d]  = (fma chain over j in rising order of p(j) · v[j][d], from +0) / sum
+//
+// Mixed precision (a GPU, ExecContext::arithmetic float16 or bfloat16) is for sequences that say `mixed`; others keep
+// the contract above, whatever the context. Keys, values and scale · log2 e · q are rounded to 16 bits, so is p(j) =
+// 2^(s(j) - greatest s up to the tile of j) for the product with the values, and the matrix units add in float32;
+// outputs and the sum of p are scaled when the greatest s grows, after every 64 positions. The bits of a query are those
+// of the card; they depend on the query and on what it sees, not on other queries, sequences, or memory behind the last
+// position. A query that is not finite in 16 bits, or sees a key or value that is not, has NaN for outputs and is
+// reported (Gpu::not_finite_row).
 #pragma once
 
 #include <cstddef>
@@ -12,6 +20,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
 #include "device/thread_pool.h"
 #include "tensor/dtype.h"
 
@@ -75,7 +84,13 @@ struct AttentionArgs {
   float* out = nullptr;          // [queries, heads · head_dim], row stride ldo
   std::int64_t ldo = 0;
   float* weights = nullptr;      // null, or softmax weights [heads, queries, length] written out
+  // In mixed precision, where the context's arithmetic is that: for encoders, which have many queries (a decoder's
+  // few wait for memory, not for arithmetic). Heads of at most kMixedMostDim, no weights.
+  bool mixed = false;
 };
+inline constexpr int kMixedMostDim = 128;
+// Whether an encoder's heads can be computed in the context's arithmetic.
+Status check_encoder_heads(const ExecContext& context, int head_dim);
 
 // Reserves the scratch memory of every thread for full caches like this one: attention() on them
 // allocates nothing from the first call on.

@@ -38,7 +38,7 @@ void conv2d(ExecContext& context, const Conv2dArgs& args) {
   const ConvGeometry& g = args.geometry;
   const std::int64_t k = args.weight->k(), m = g.rows(), stride = row_stride(k);
   CHECK(k == g.k(), "a weight of these taps and channels");
-  if (context.gpu != nullptr) return conv2d_cuda(*context.gpu, args);
+  if (context.gpu != nullptr) return conv2d_cuda(*context.gpu, args, context.arithmetic);
   const auto run = linear_lane(context.isa).run;
   const std::int64_t panels = (args.weight->n() + PackedWeight::kPanel - 1) / PackedWeight::kPanel;
   const std::int64_t block = block_rows(k);

@@ -11,18 +11,20 @@ struct Same {
 
 }  // namespace
 
-void conv2d_cuda(Gpu& gpu, const Conv2dArgs& args) {
+void conv2d_cuda(Gpu& gpu, const Conv2dArgs& args, Arithmetic arithmetic) {
   const std::int64_t ld = (args.geometry.k() + 3) / 4 * 4;
   cuda::over_fields<float>(gpu, "conv2d", args.geometry, args.x, ld, Same{},
                            [&](std::int64_t first, std::int64_t count, const float* fields) {
-                             linear_cuda(gpu, {.x = fields,
-                                               .ldx = ld,
-                                               .m = count,
-                                               .weight = args.weight,
-                                               .bias = args.bias,
-                                               .activation = args.activation,
-                                               .y = args.y + first * args.ldy,
-                                               .ldy = args.ldy});
+                             linear_cuda(gpu,
+                                         {.x = fields,
+                                          .ldx = ld,
+                                          .m = count,
+                                          .weight = args.weight,
+                                          .bias = args.bias,
+                                          .activation = args.activation,
+                                          .y = args.y + first * args.ldy,
+                                          .ldy = args.ldy},
+                                         arithmetic, first);
                            });
 }
 

@@ -129,6 +129,39 @@ TEST_F(ConvOnGpu, Conv1dEqualsTheProcessorAndClearsItsPadding) {
   }
 }
 
+// In mixed precision convolutions are products of their fields, too, row by row, and report the lowest one.
+TEST_F(ConvOnGpu, AreProductsOfFieldsInMixedPrecision) {
+  for (const Arithmetic arithmetic : {Arithmetic::float16, Arithmetic::bfloat16}) {
+    context_.arithmetic = arithmetic;
+    for (const Geometry& g : kGeometries) {
+      const ConvGeometry of = g.of();
+      const std::int64_t rows = of.rows(), k = of.k();
+      auto x = random_floats(g.elements(), 1);
+      const bool odd = g.channels + g.gap > 5;
+      if (odd) x[size(g.elements() - 1 - g.gap)] = -kInf;
+      std::vector<float> fields(size(rows * k));
+      std::int64_t reported = -1;
+      for (std::int64_t row = rows - 1; row >= 0; --row) {
+        gather_field(of, x.data(), row, fields.data() + row * k);
+        for (std::int64_t i = 0; i < k; ++i) {
+          if (!std::isfinite(fields[size(row * k + i)])) reported = row;
+        }
+      }
+      auto weight = pack_rows(random_floats(g.c_out * k, 3, 0.2f), g.c_out, k, DType::f16);
+      weight.place(*gpu_);
+      auto x_there = upload(x), fields_there = upload(fields);
+      auto y = room<float>(rows * g.c_out), expected = room<float>(rows * g.c_out);
+      conv2d(context_, {.x = x_there.data(), .geometry = of, .weight = &weight, .activation = Activation::relu,
+                        .y = y.data(), .ldy = g.c_out});
+      EXPECT_EQ(reported_row(), reported) << "geometry " << &g - kGeometries;
+      linear(context_, {.x = fields_there.data(), .ldx = k, .m = rows, .weight = &weight, .activation = Activation::relu,
+                        .y = expected.data(), .ldy = g.c_out});
+      EXPECT_EQ(reported_row(), reported) << "geometry " << &g - kGeometries;
+      EXPECT_EQ(first_difference(y.values(), expected.values()), -1) << "geometry " << &g - kGeometries;
+    }
+  }
+}
+
 // A weight, its bias and an output with a residual, on the host and on the GPU.
 class ScaledConvOnGpu : public OnGpu {
  protected:

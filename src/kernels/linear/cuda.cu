@@ -86,8 +86,11 @@ void linear_cuda(Gpu& gpu, const LinearArgs& args, LinearTile tile) {
   }
 }
 
-void linear_cuda(Gpu& gpu, const LinearArgs& args) {
-  linear_cuda(gpu, args, linear_tile(args.m, args.weight->n(), gpu.info().multiprocessors));
+void linear_cuda(Gpu& gpu, const LinearArgs& args, Arithmetic arithmetic, std::int64_t first_row) {
+  const std::int64_t m = args.m, n = args.weight->n();
+  const int multiprocessors = gpu.info().multiprocessors;
+  if (arithmetic == Arithmetic::float32) return linear_cuda(gpu, args, linear_tile(m, n, multiprocessors));
+  linear_mixed_cuda(gpu, args, arithmetic, mixed_tile(m, n, multiprocessors), first_row);
 }
 
 }  // namespace oasr::kernels

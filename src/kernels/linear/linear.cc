@@ -37,7 +37,7 @@ Split split(std::int64_t m, std::int64_t k, std::int64_t panels, int threads) {
 const LinearLane& linear_lane(Isa isa) { return choose_lane(linear_lanes(), isa); }
 
 void linear(ExecContext& context, const LinearArgs& args) {
-  if (context.gpu != nullptr) return linear_cuda(*context.gpu, args);
+  if (context.gpu != nullptr) return linear_cuda(*context.gpu, args, context.arithmetic);
   const auto run = linear_lane(context.isa).run;
   const std::int64_t panels = (args.weight->n() + PackedWeight::kPanel - 1) / PackedWeight::kPanel;
   const Split item = split(args.m, args.weight->k(), panels, context.pool->threads());

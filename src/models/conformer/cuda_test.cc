@@ -82,6 +82,34 @@ TEST_P(ConformerOnGpu, GivesTheBitsOfTheProcessor) {
   EXPECT_EQ(kernels::first_difference(got, expected), -1);
 }
 
+// In mixed precision the bits are the card's own; they are those of the whole, though, however it comes in.
+TEST_P(ConformerOnGpu, GivesPiecesAndNeighboursTheBitsOfTheWholeInMixedPrecision) {
+  load(GetParam(), gpu.get());
+  run(features, {}, true, 0);
+  const std::vector<float> exact = all_numbers();
+  for (const Arithmetic arithmetic : {Arithmetic::float16, Arithmetic::bfloat16}) {
+    load(GetParam(), gpu.get(), arithmetic);
+    std::vector<ChunkMask> masks = {ChunkMask{}};
+    if (config.encoder.causal) masks.insert(masks.end(), {{4, -1}, {4, 2}, {3, 1}, {16, -1}});
+    for (const ChunkMask& mask : masks) {
+      std::vector<float> whole, pieces, beside;
+      run(features, mask, true, 0, &whole);
+      run(features, mask, mask.chunk_size == 0, 9, &pieces);
+      EXPECT_EQ(kernels::first_difference(pieces, whole), -1) << "chunks of " << mask.chunk_size;
+      const UtteranceId both[] = {state->open(mask, true), state->open(mask, true)};
+      state->accept(both[0], std::span(features).first(40 * static_cast<std::size_t>(config.input_dim)));
+      state->accept(both[1], features);
+      for (const UtteranceId id : both) state->finish(id);
+      state->step(both);
+      const auto scores = state->scores(both[1]).values;
+      beside.assign(scores.begin(), scores.end());
+      EXPECT_EQ(kernels::first_difference(beside, whole), -1) << "chunks of " << mask.chunk_size;
+    }
+    EXPECT_NE(kernels::first_difference(all_numbers(), exact), -1) << "nothing was computed in mixed precision";
+    EXPECT_FALSE(state->take_fault().has_value());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(WeNet, ConformerOnGpu, ::testing::ValuesIn(variants()),
                          [](const auto& test) { return test.param.filename().string(); });
 

@@ -152,7 +152,8 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.encoder.head_dim())),
                                   .q_position = biased.row(at) + d,
                                   .out = out.row(at),
-                                  .ldo = out.stride});
+                                  .ldo = out.stride,
+                                  .mixed = true});
   };
   if (!limited) {
     if (round > 0) return false;

@@ -1,6 +1,7 @@
 #include "models/conformer/model.h"
 
 #include "base/located.h"
+#include "kernels/attention/op.h"
 #include "kernels/norm/op.h"
 #include "models/conformer/layer_table.h"
 #include "models/conformer/state.h"
@@ -47,6 +48,7 @@ Result<std::shared_ptr<const SpeechModel>> Model::load(const Checkpoint& checkpo
                                                        const ExecContext& context) {
   const Config config = TRY(read_config(checkpoint));
   TRY(located(Fbank::make(config.features), checkpoint.path.string() + ": dataset_conf.fbank_conf"));
+  TRY(kernels::check_encoder_heads(context, config.encoder.head_dim()));
   std::shared_ptr<Model> model(new Model());
   model->tokenizer_ = TRY(located(make_tokenizer(checkpoint.tokenizer), checkpoint.path.string()));
   TRY(check_units(*model->tokenizer_, config, checkpoint));

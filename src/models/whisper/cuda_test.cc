@@ -23,10 +23,11 @@ class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
   }
 
   // A state on the processor, or on the GPU.
-  std::unique_ptr<State> state(Gpu* where, int windows, int rows) {
+  std::unique_ptr<State> state(Gpu* where, int windows, int rows, Arithmetic arithmetic = Arithmetic::float32) {
     auto network = GetParam().make(random);
     if (where != nullptr) network->layers.place(*where);
-    return std::make_unique<State>(network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = where},
+    return std::make_unique<State>(network,
+                                   ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = where, .arithmetic = arithmetic},
                                    StateOptions{.windows = windows,
                                                 .rows = rows,
                                                 .cross_storage = DType::f16,
@@ -88,8 +89,9 @@ TEST_P(WhisperOnGpu, GivesTheBitsOfTheProcessor) {
 TEST_P(WhisperOnGpu, IsNotChangedByItsNeighbours) {
   const auto first = mel(102), second = mel(103);
   const std::vector<TokenId> tokens = {1, 2, 3};
+  Arithmetic arithmetic = Arithmetic::float32;
   const auto alone = [&](int windows, int rows, bool neighbours) {
-    const auto on_gpu = state(gpu.get(), windows, rows);
+    const auto on_gpu = state(gpu.get(), windows, rows, arithmetic);
     if (neighbours) on_gpu->encode(second);
     const WindowId window = on_gpu->encode(first);
     const decode::RowId row = on_gpu->open_row(window);
@@ -100,9 +102,28 @@ TEST_P(WhisperOnGpu, IsNotChangedByItsNeighbours) {
     logits.resize(static_cast<std::size_t>(on_gpu->vocabulary_size()));
     return logits;
   };
-  const auto expected = alone(1, 1, false);
-  expect_same(alone(2, 16, true), expected, "beside 15 rows");
-  expect_same(alone(2, 33, true), expected, "beside 32 rows");
+  const auto exact = alone(1, 1, false);
+  for (const auto& [each, name] : arithmetic_names()) {
+    arithmetic = each;
+    const auto expected = alone(1, 1, false);
+    expect_same(alone(2, 16, true), expected, "beside 15 rows");
+    expect_same(alone(2, 33, true), expected, "beside 32 rows");
+    EXPECT_EQ(kernels::first_difference(exact, expected) == -1, each == Arithmetic::float32) << name;
+  }
+}
+
+TEST_P(WhisperOnGpu, NamesTheLayerWhoseInputIsTooLargeForFloat16) {
+  if (std::string_view(GetParam().name).starts_with("int8")) GTEST_SKIP() << "that layer is int8";
+  random.set("model.encoder.layers.1.final_layer_norm.weight", 3, 1e6f);  // times a deviation
+  for (const auto& [arithmetic, name] : arithmetic_names()) {
+    const auto on_gpu = state(gpu.get(), 1, 1, arithmetic);
+    on_gpu->encode(mel(104));
+    const auto fault = on_gpu->take_fault();
+    EXPECT_EQ(fault.has_value(), arithmetic == Arithmetic::float16) << name;
+    if (fault) {
+      EXPECT_EQ(fault->layer, "model.encoder.layers.1.fc1");
+    }
+  }
 }
 
 TEST_P(WhisperOnGpu, ReportsTheLayerWhoseNumbersOverflow) {

@@ -100,7 +100,8 @@ void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& b
       .scale = 1.0f / std::sqrt(static_cast<float>(config_.encoder_head_dim())),
       .out = buffers.normed.data,
       .ldo = buffers.normed.stride,
-      .weights = nullptr};
+      .weights = nullptr,
+      .mixed = true};
   layers::watched(context, block.self_attn, frames, [&] {
     kernels::attention(context, {&args, 1});
     return kernels::NotFinite{};

@@ -1,5 +1,6 @@
 #include "models/whisper/model.h"
 
+#include "kernels/attention/op.h"
 #include "kernels/norm/op.h"
 #include "models/whisper/layer_table.h"
 #include "models/whisper/state.h"
@@ -57,6 +58,7 @@ Result<std::shared_ptr<const SpeechModel>> Model::load(const Checkpoint& checkpo
                                                        const ExecContext& context) {
   const Config config = TRY(read_config(checkpoint));
   TRY(check_front_end(config));
+  TRY(kernels::check_encoder_heads(context, config.encoder_head_dim()));
   std::shared_ptr<Model> model(new Model());
   model->tokenizer_ = TRY(build_tokenizer(checkpoint, config));
   model->tokens_ = TRY(read_tokens(checkpoint, config, *model->tokenizer_));
