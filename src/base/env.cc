@@ -17,6 +17,7 @@ constexpr std::array kVariables = {
     EnvVariable{"OASR_ISA", "instruction set to use: scalar, avx2, avx_vnni, avx512, avx512_vnni, amx (default: the best)"},
     EnvVariable{"OASR_SCALED_MM_BACKEND", "int8 products: auto, native (a lane), reference (the definition)"},
     EnvVariable{"OASR_QUANT_FUSION", "0 makes every quantized layer quantize its own input (same bits, slower)"},
+    EnvVariable{"OASR_GPU_GRAPHS", "0 starts the kernels of a GPU one by one (same bits, slower)"},
     EnvVariable{"OASR_TEST_DATA", "folder of the full test data (tests only)"},
     EnvVariable{"OASR_TEST_WEIGHTS", "folder of real Whisper weights in every container (tests only)"},
     EnvVariable{"XDG_CACHE_HOME", "base of the cache folder"},

@@ -4,10 +4,12 @@
 // In a build without CUDA the same names exist and open() says what to do.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -53,6 +55,23 @@ class GpuOutOfMemory : public std::bad_alloc {
   std::string what_;
 };
 
+// A kernel with its arguments, as launch() of kernels/cuda/launch.cuh gives it.
+struct KernelLaunch {
+  const char* name = nullptr;            // what an error says
+  const void* kernel = nullptr;          // the __global__ function
+  std::array<unsigned, 3> grid = {}, block = {};
+  std::size_t shared_bytes = 0;          // of dynamic shared memory
+  std::span<void* const> arguments;      // each of the bytes that `sizes` says; copied
+  std::span<const std::size_t> sizes;
+};
+
+// How the kernels of a section follow each other.
+enum class Starts {
+  after,  // the one before
+  early,  // their blocks take their places while the one before still runs. Good for small kernels: blocks of large
+          // ones would crowd on the multiprocessors that are free first
+};
+
 // Not thread-safe. Every function but open() throws GpuError when the GPU reports a failure.
 class Gpu {
  public:
@@ -70,6 +89,8 @@ class Gpu {
   // Device memory, aligned to 256 bytes, uninitialised. Any queue of the GPU may use it. Throws GpuOutOfMemory.
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* memory) noexcept;
+  // Bytes of the card that nobody has.
+  std::size_t free_bytes() const;
   // Host memory that copies go from and to at full speed (page-locked), uninitialised. Throws std::bad_alloc.
   std::byte* allocate_host(std::size_t bytes);
   void free_host(std::byte* memory) noexcept;
@@ -99,8 +120,32 @@ class Gpu {
   // Tells the observer what was found up to the last wait() or download(), once.
   void tell(RunObserver& observer);
 
-  // Checks the launch of a kernel that was just put in. `kernel` is named in the error.
-  void launched(const char* kernel);
+  // Arguments on the device, for the kernel that is put in next: those that change from launch to launch of a
+  // section, which so stays the same graph, or that are too many. In a section all are copied in front of its kernels.
+  const void* pass(const void* arguments, std::size_t bytes);
+  // Puts a kernel in. It must call in_order() (kernels/cuda/in_order.cuh) first.
+  void launch(const KernelLaunch& launch);
+  // Puts in what `body` puts in. Its kernels start together at the end; those of a section that comes again with
+  // the same arguments, or nearly, as a CUDA graph. A copy between them, or a wait, cuts the section: what came
+  // before it starts first. Not within another section.
+  template <class Body>
+  void as_graph(Starts starts, const Body& body) {
+    begin_section(starts);
+    try {
+      body();
+    } catch (...) {
+      drop_section();
+      throw;
+    }
+    end_section();
+  }
+  // How often what was put in since open().
+  struct Counts {
+    std::int64_t kernels = 0;
+    std::int64_t graphs = 0;    // that started kernels
+    std::size_t allocated = 0;  // bytes that allocate() gave
+  };
+  Counts counts() const;
   // From now on the names of kernels are appended to `kernels`, in the order of their launches; null: no more.
   void trace(std::vector<std::string>* kernels);
   // Tests: the n-th launch from now on fails as a broken kernel would (0: the next one; negative: none).
@@ -109,7 +154,16 @@ class Gpu {
  private:
   struct State;
   explicit Gpu(std::unique_ptr<State> state);
+  void begin_section(Starts starts);
+  void end_section();
+  void drop_section() noexcept;
   std::unique_ptr<State> state_;
 };
+
+// Gpu::as_graph(), or on the host (null) only body().
+template <class Body>
+void as_graph(Gpu* gpu, Starts starts, const Body& body) {
+  gpu != nullptr ? gpu->as_graph(starts, body) : body();
+}
 
 }  // namespace oasr

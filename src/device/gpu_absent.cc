@@ -33,6 +33,7 @@ const GpuInfo& Gpu::info() const { absent(); }
 void* Gpu::stream() const { absent(); }
 std::byte* Gpu::allocate(std::size_t) { absent(); }
 void Gpu::free(std::byte*) noexcept {}
+std::size_t Gpu::free_bytes() const { absent(); }
 std::byte* Gpu::allocate_host(std::size_t) { absent(); }
 void Gpu::free_host(std::byte*) noexcept {}
 std::byte* Gpu::scratch(std::size_t) { absent(); }
@@ -44,7 +45,12 @@ void Gpu::wait() { absent(); }
 void Gpu::at_layer(std::string_view) { absent(); }
 std::int32_t* Gpu::not_finite_row() const { absent(); }
 void Gpu::tell(RunObserver&) { absent(); }
-void Gpu::launched(const char*) { absent(); }
+const void* Gpu::pass(const void*, std::size_t) { absent(); }
+void Gpu::launch(const KernelLaunch&) { absent(); }
+Gpu::Counts Gpu::counts() const { absent(); }
+void Gpu::begin_section(Starts) { absent(); }
+void Gpu::end_section() { absent(); }
+void Gpu::drop_section() noexcept {}
 void Gpu::trace(std::vector<std::string>*) { absent(); }
 void Gpu::fail_launch(int) { absent(); }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "device/memory.h"
+#include "testing/environment.h"
 
 namespace oasr {
 namespace {
@@ -26,6 +27,16 @@ TEST(GpuOpen, NamesARemedyWhereItFails) {
   ASSERT_FALSE(beyond.has_value());
   EXPECT_FALSE(beyond.error().remedy.empty());
   EXPECT_EQ(beyond.error().code, gpu_report().gpus.empty() ? ErrorCode::unsupported : ErrorCode::not_found);
+}
+
+TEST(GpuOpen, RefusesAWordForGraphsThatIsNone) {
+  if (!gpu_report().built) GTEST_SKIP() << "built without CUDA";
+  const oasr::testing::Variable graphs("OASR_GPU_GRAPHS", "yes");
+  const auto opened = Gpu::open(0);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(opened.error().what.find("'yes'"), std::string::npos) << opened.error().what;
+  EXPECT_EQ(opened.error().where, "OASR_GPU_GRAPHS");
 }
 
 TEST(MemoryOfTheHost, IsMovedAndCleared) {
@@ -103,13 +114,6 @@ TEST_F(OnGpu, RefusesMoreMemoryThanThereIsAndGoesOn) {
   Memory memory(gpu.get(), 1024);
   clear(gpu.get(), memory.data(), 1024);
   gpu->wait();
-}
-
-TEST_F(OnGpu, FailsTheLaunchThatATestBreaksAndNoOther) {
-  gpu->fail_launch(1);
-  EXPECT_NO_THROW(gpu->launched("one"));
-  EXPECT_THROW(gpu->launched("two"), GpuError);
-  EXPECT_NO_THROW(gpu->launched("three"));
 }
 
 TEST_F(OnGpu, GivesScratchThatKeepsItsSize) {

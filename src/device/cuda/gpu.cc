@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/env.h"
+#include "device/cuda/kernel_graph.h"
 
 namespace oasr {
 namespace {
@@ -21,6 +23,12 @@ namespace {
 constexpr int kLayers = 4096;
 // Uploads go through pinned memory of this size when they fit, so that none of them waits for the queue.
 constexpr std::size_t kStaging = 8 << 20;
+// Memory for arguments that are passed on the device; a section that needs more is cut.
+constexpr std::size_t kArguments = 1 << 20;
+constexpr std::size_t kArgumentsAligned = 16;
+constexpr const char* kGraphs = "OASR_GPU_GRAPHS";
+// Dynamic shared memory that every kernel may have, beside static memory of up to 16 KiB.
+constexpr std::size_t kSharedByDefault = 32 << 10;
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
@@ -83,6 +91,15 @@ Result<int> count_gpus() {
   return count;
 }
 
+// OASR_GPU_GRAPHS=0: kernels start one by one.
+Result<bool> graphs_wanted() {
+  const auto value = env(kGraphs);
+  if (!value || *value == "1") return true;
+  if (*value == "0") return false;
+  return unexpected(ErrorCode::invalid_argument, fmt::format("'{}' is neither 0 nor 1", *value), kGraphs,
+                    "unset it, or set it to 0 to start kernels one by one");
+}
+
 struct FreeHost {
   void operator()(std::byte* memory) const { cudaFreeHost(memory); }
 };
@@ -109,6 +126,18 @@ struct Gpu::State {
   int layer = 0;
   std::vector<std::string> layers;
   std::unordered_map<const char*, int> numbers;  // by the address of a layer's name
+  std::unordered_map<const void*, std::size_t> shared_limits;  // of kernels that need more than by default
+  bool can_start_early = false;    // kernels, before the ones in front of them are done
+  bool early = false;              // those of this section do
+  bool graphs = false;             // sections become graphs
+  bool in_section = false;
+  KernelList section;
+  KernelGraphs kept;
+  std::vector<std::byte> passed;   // arguments of the section's kernels, as they are to lie in
+  std::byte* arguments = nullptr;  // the device's memory for them
+  std::int64_t kernels = 0;        // that were put in
+  std::size_t allocated = 0;       // bytes
+  cudaError_t failed_start = cudaSuccess;  // has not been told
   int until_failure = -1;
   std::vector<std::string>* trace = nullptr;
   bool in_range = false;           // of NVTX, which a profiler shows: the launches of a layer
@@ -117,8 +146,25 @@ struct Gpu::State {
     if (stream != nullptr) cudaStreamSynchronize(stream);
     cudaFree(scratch);
     cudaFree(rows);
+    cudaFree(arguments);
     if (stream != nullptr) cudaStreamDestroy(stream);
   }
+  // Starts what a section holds so far.
+  void flush() {
+    start_section();
+    check(std::exchange(failed_start, cudaSuccess), "starting kernels");
+  }
+  void start_section() noexcept {
+    if (section.entries().empty() && passed.empty()) return;
+    cudaError_t status = copy_passed();
+    if (status == cudaSuccess && !section.entries().empty()) status = kept.run(stream, early, section);
+    section.clear();
+    passed.clear();
+    if (failed_start == cudaSuccess) failed_start = status;
+  }
+  cudaError_t copy_passed() noexcept;
+  cudaError_t stage(void* to, const void* from, std::size_t bytes) noexcept;
+  void allow_shared(const KernelLaunch& launch);
   // The device is a choice of each thread, and a queue may be used by another one than it was made by.
   void enter() const { check(cudaSetDevice(info.index), "choosing it"); }
   void end_range() {
@@ -147,6 +193,7 @@ GpuReport gpu_report() {
 }
 
 Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
+  const bool graphs = TRY(graphs_wanted());
   const int count = TRY(count_gpus());
   if (index < 0 || index >= count) {
     return unexpected(ErrorCode::not_found,
@@ -163,12 +210,19 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
                         "device cuda", "build with -DOASR_CUDA_ARCHITECTURES for it, or use --device cpu");
     }
     state->enter();
+    // Blocks that wait for the kernel in front of theirs: from compute capability 9.0 on.
+    state->can_start_early = state->info.major >= 9;
+    state->graphs = graphs;
     check(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking), "making a stream");
     state->staging = pinned(kStaging);
     state->found = pinned(kLayers * sizeof(std::int32_t));
     void* rows = nullptr;
     check(cudaMalloc(&rows, kLayers * sizeof(std::int32_t)), "reserving memory");
     state->rows = static_cast<std::int32_t*>(rows);
+    void* arguments = nullptr;
+    check(cudaMalloc(&arguments, kArguments), "reserving memory");
+    state->arguments = static_cast<std::byte*>(arguments);
+    state->passed.reserve(kArguments);
     std::fill_n(state->found_rows(), kLayers, kAllFinite);
     check(cudaMemcpy(state->rows, state->found.get(), kLayers * sizeof(std::int32_t), cudaMemcpyHostToDevice),
           "its first copy");
@@ -195,17 +249,27 @@ std::byte* Gpu::allocate(std::size_t bytes) {
   const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
   if (status == cudaErrorMemoryAllocation) {
     std::ignore = cudaGetLastError();
-    std::size_t free = 0, total = 0;
-    cudaMemGetInfo(&free, &total);
     throw GpuOutOfMemory(fmt::format("out of GPU memory: {:.1f} MiB asked for, {:.1f} of {:.1f} MiB are free",
-                                     static_cast<double>(bytes) / (1 << 20), static_cast<double>(free) / (1 << 20),
-                                     static_cast<double>(total) / (1 << 20)));
+                                     static_cast<double>(bytes) / (1 << 20),
+                                     static_cast<double>(free_bytes()) / (1 << 20),
+                                     static_cast<double>(state_->info.memory_bytes) / (1 << 20)));
   }
   check(status, "reserving memory");
+  state_->allocated += bytes;
   return static_cast<std::byte*>(memory);
 }
 
-void Gpu::free(std::byte* memory) noexcept { cudaFree(memory); }
+void Gpu::free(std::byte* memory) noexcept {
+  state_->start_section();  // whose kernels may use it
+  cudaFree(memory);
+}
+
+std::size_t Gpu::free_bytes() const {
+  state_->enter();
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for its memory");
+  return free;
+}
 
 std::byte* Gpu::allocate_host(std::size_t bytes) {
   state_->enter();
@@ -233,25 +297,35 @@ std::byte* Gpu::scratch(std::size_t bytes) {
 
 void Gpu::upload(void* to, const void* from, std::size_t bytes) {
   state_->enter();
+  state_->flush();
   const std::size_t padded = (bytes + 15) / 16 * 16;
-  if (padded > kStaging) {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, state_->stream), "copying to it");
-    check(cudaStreamSynchronize(state_->stream), "copying to it");
-    state_->staged = 0;
-    return;
+  if (padded <= kStaging) return check(state_->stage(to, from, bytes), "copying to it");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, state_->stream), "copying to it");
+  check(cudaStreamSynchronize(state_->stream), "copying to it");
+  state_->staged = 0;
+}
+
+// Copies at most kStaging bytes, which may be changed at once afterwards.
+cudaError_t Gpu::State::stage(void* to, const void* from, std::size_t bytes) noexcept {
+  const std::size_t padded = (bytes + 15) / 16 * 16;
+  if (staged + padded > kStaging) {
+    const cudaError_t status = cudaStreamSynchronize(stream);
+    if (status != cudaSuccess) return status;
+    staged = 0;
   }
-  if (state_->staged + padded > kStaging) {
-    check(cudaStreamSynchronize(state_->stream), "copying to it");
-    state_->staged = 0;
-  }
-  std::byte* staged = state_->staging.get() + state_->staged;
-  state_->staged += padded;
-  std::memcpy(staged, from, bytes);
-  check(cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, state_->stream), "copying to it");
+  std::byte* place = staging.get() + staged;
+  staged += padded;
+  std::memcpy(place, from, bytes);
+  return cudaMemcpyAsync(to, place, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+cudaError_t Gpu::State::copy_passed() noexcept {
+  return passed.empty() ? cudaSuccess : stage(arguments, passed.data(), passed.size());
 }
 
 void Gpu::download(void* to, const void* from, std::size_t bytes) {
   state_->enter();
+  state_->flush();
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, state_->stream), "copying from it");
   wait();
 }
@@ -260,18 +334,21 @@ void Gpu::copy(void* to, std::size_t to_step, const void* from, std::size_t from
                std::size_t rows) {
   if (bytes == 0 || rows == 0) return;
   state_->enter();
+  state_->flush();
   check(cudaMemcpy2DAsync(to, to_step, from, from_step, bytes, rows, cudaMemcpyDeviceToDevice, state_->stream),
         "copying on it");
 }
 
 void Gpu::zero(void* to, std::size_t bytes) {
   state_->enter();
+  state_->flush();
   if (bytes > 0) check(cudaMemsetAsync(to, 0, bytes, state_->stream), "clearing memory");
 }
 
 void Gpu::wait() {
   State& s = *state_;
   s.enter();
+  s.flush();
   s.end_range();
   const std::size_t bytes = s.layers.size() * sizeof(std::int32_t);
   check(cudaMemcpyAsync(s.found.get(), s.rows, bytes, cudaMemcpyDeviceToHost, s.stream), "copying from it");
@@ -287,8 +364,10 @@ void Gpu::at_layer(std::string_view layer) {
   if (known != s.numbers.end() && s.layers[static_cast<std::size_t>(known->second)] == layer) {
     s.layer = known->second;
   } else {
-    if (s.layers.size() < kLayers) s.layers.emplace_back(layer);
-    s.layer = static_cast<int>(s.layers.size()) - 1;
+    // Of another model the same layers may have come before.
+    auto named = std::find(s.layers.begin(), s.layers.end(), layer);
+    if (named == s.layers.end() && s.layers.size() < kLayers) named = s.layers.emplace(named, layer);
+    s.layer = static_cast<int>(std::min<std::ptrdiff_t>(named - s.layers.begin(), std::ssize(s.layers) - 1));
     s.numbers[layer.data()] = s.layer;
   }
   s.end_range();
@@ -313,11 +392,67 @@ void Gpu::tell(RunObserver& observer) {
   check(cudaStreamSynchronize(s.stream), "waiting for it");
 }
 
-void Gpu::launched(const char* kernel) {
-  cudaError_t status = cudaGetLastError();
-  if (state_->until_failure >= 0 && state_->until_failure-- == 0) status = cudaErrorLaunchFailure;
-  if (status != cudaSuccess) fail(status, std::string("the kernel ") + kernel);
-  if (state_->trace != nullptr) state_->trace->emplace_back(kernel);
+void Gpu::State::allow_shared(const KernelLaunch& launch) {
+  std::size_t& limit = shared_limits.try_emplace(launch.kernel, kSharedByDefault).first->second;
+  if (launch.shared_bytes <= limit) return;
+  check(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(launch.shared_bytes)),
+        launch.name);
+  limit = launch.shared_bytes;
+}
+
+const void* Gpu::pass(const void* arguments, std::size_t bytes) {
+  State& s = *state_;
+  CHECK(bytes <= kArguments, "more arguments than there is memory for");
+  s.enter();
+  std::size_t at = (s.passed.size() + kArgumentsAligned - 1) / kArgumentsAligned * kArgumentsAligned;
+  if (at + bytes > kArguments) {
+    s.flush();
+    at = 0;
+  }
+  s.passed.resize(at + bytes);
+  std::memcpy(s.passed.data() + at, arguments, bytes);
+  return s.arguments + at;
+}
+
+void Gpu::launch(const KernelLaunch& launch) {
+  State& s = *state_;
+  s.enter();
+  ++s.kernels;
+  if (launch.shared_bytes > kSharedByDefault) s.allow_shared(launch);
+  cudaError_t status = cudaSuccess;
+  if (s.until_failure >= 0 && s.until_failure-- == 0) status = cudaErrorLaunchFailure;
+  s.section.add(launch);
+  if (!s.in_section || !s.graphs) {
+    if (status == cudaSuccess) status = s.copy_passed();
+    const bool early = s.in_section && s.early;
+    if (status == cudaSuccess) status = put_in(s.stream, early, s.section, s.section.entries().front());
+    s.section.clear();
+    s.passed.clear();
+  }
+  if (status != cudaSuccess) fail(status, std::string("the kernel ") + launch.name);
+  if (s.trace != nullptr) s.trace->emplace_back(launch.name);
+}
+
+void Gpu::begin_section(Starts starts) {
+  CHECK(!state_->in_section, "a section of kernels within another");
+  state_->in_section = true;
+  state_->early = starts == Starts::early && state_->can_start_early;
+}
+
+void Gpu::end_section() {
+  state_->in_section = false;
+  state_->flush();
+}
+
+void Gpu::drop_section() noexcept {
+  state_->in_section = false;
+  state_->section.clear();
+  state_->passed.clear();
+}
+
+Gpu::Counts Gpu::counts() const {
+  return {.kernels = state_->kernels, .graphs = state_->kept.started(), .allocated = state_->allocated};
 }
 
 void Gpu::trace(std::vector<std::string>* kernels) { state_->trace = kernels; }

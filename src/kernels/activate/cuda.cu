@@ -8,6 +8,7 @@ namespace {
 
 template <Activation kActivation>
 __global__ void activate_element(ActivateRowsArgs args) {
+  cuda::in_order();
   const auto [m, d] = cuda::element();
   if (m >= args.m || d >= args.d) return;
   float& x = args.x[m * args.ldx + d];
@@ -16,6 +17,7 @@ __global__ void activate_element(ActivateRowsArgs args) {
 
 // In place a thread writes what it alone has read: the gates stay.
 __global__ void gate_element(GluArgs args) {
+  cuda::in_order();
   const auto [m, d] = cuda::element();
   if (m >= args.m || d >= args.d) return;
   const float* x = args.x + m * args.ldx + d;

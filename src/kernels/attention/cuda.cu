@@ -70,9 +70,10 @@ Batch take(std::span<const AttentionArgs> all, Form form, Choice choice, std::si
 
 cuda::FewPlan few_plan(const Batch& batch) {
   constexpr std::int64_t kColumns = 64 * 128 / kKeys;  // of panels, of a tile
+  constexpr std::int64_t kStep = 64;  // of the stride: the steps of a decoder seldom change it
   const std::int64_t panels = std::max<std::int64_t>(1, kColumns / batch.sequences.dim);
   return {.tile = static_cast<int>(panels * kKeys),
-          .stride = static_cast<int>(cuda::divide_up(batch.longest, kKeys) * kKeys),
+          .stride = static_cast<int>(cuda::divide_up(batch.longest, kStep) * kStep),
           .outer = nullptr};
 }
 
@@ -108,14 +109,14 @@ void run_few(Gpu& gpu, const Batch& batch) {
     cuda::launch(gpu, "attention", cuda::few_scores<T, kQueries, kDim>,
                  {.x = sequences.items, .y = cuda::divide_up(batch.longest, cuda::kScoreThreads)},
                  cuda::kScoreThreads, cuda::scores_shared<T>(any_positions(batch) ? 2 : 1, kQueries, kDim),
-                 sequences, plan.outer, plan.stride);
+                 sequences.pass(gpu), plan.outer, plan.stride);
   }
   const auto kernel = rows == Rows::outside   ? cuda::few_queries<T, kQueries, 0, Rows::outside>
                       : rows == Rows::handed  ? cuda::few_queries<T, kQueries, kDim, Rows::handed>
                       : sequences.dim == kDim ? cuda::few_queries<T, kQueries, kDim, Rows::inside>
                                               : cuda::few_queries<T, kQueries, 0, Rows::inside>;
   cuda::launch(gpu, "attention", kernel, {.x = sequences.items}, cuda::kFewThreads,
-               cuda::few_shared<T>(plan, rows, kQueries, sequences.dim), sequences, plan);
+               cuda::few_shared<T>(plan, rows, kQueries, sequences.dim), sequences.pass(gpu), plan);
 }
 
 template <class T>
@@ -128,8 +129,8 @@ void run_many(Gpu& gpu, const Batch& batch) {
                    (std::int64_t{1} << 30) / slot}));
   auto* scores = reinterpret_cast<float*>(gpu.scratch(static_cast<std::size_t>(blocks * slot)));
   cuda::launch(gpu, "attention", cuda::many_queries<T>, {.x = blocks}, cuda::kManyThreads,
-               cuda::many_shared<T>(batch.sequences.dim * (any_positions(batch) ? 2 : 1)), batch.sequences,
-               scores, rows);
+               cuda::many_shared<T>(batch.sequences.dim * (any_positions(batch) ? 2 : 1)),
+               batch.sequences.pass(gpu), scores, rows);
 }
 
 template <class T>

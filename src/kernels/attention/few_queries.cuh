@@ -214,7 +214,9 @@ constexpr std::size_t scores_shared(int kinds, int queries, int dim) {
 // (blockIdx.y), one by a thread. What no query sees is left out.
 template <class T, int kQueries, int kDim>
 __global__ void __launch_bounds__(kScoreThreads)
-    few_scores(const __grid_constant__ Sequences sequences, float* scores, int stride) {
+    few_scores(const Sequences* passed, float* scores, int stride) {
+  cuda::in_order();
+  const Sequences& sequences = *passed;
   extern __shared__ __align__(16) std::byte shared[];
   constexpr int kPanels = kScoreThreads / static_cast<int>(kKeys), kPanel = static_cast<int>(kKeys) * kDim;
   constexpr int kInCopy = 16 / sizeof(T);
@@ -294,7 +296,9 @@ __device__ void compute_scores(const Sequence& s, const T* keys, const T* positi
 // kDim: of the heads, so that addresses are constants, or 0 for any.
 template <class T, int kQueries, int kDim, Rows kRows>
 __global__ void __launch_bounds__(kFewThreads, 1)
-    few_queries(const __grid_constant__ Sequences sequences, FewPlan plan) {
+    few_queries(const Sequences* passed, FewPlan plan) {
+  cuda::in_order();
+  const Sequences& sequences = *passed;
   constexpr int kWarps = kFewThreads / 32;
   extern __shared__ __align__(16) std::byte shared[];
   __shared__ float warp_greatest[kQueries][kWarps], sums[kQueries];

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "kernels/attention/cuda.h"
 #include "kernels/attention/layout.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Caches of one launch, among the kernel's parameters. A block works on one head of one of them (blockIdx.z
+// Caches of one launch, in memory of the device (Gpu::pass). A block works on one head of one of them (blockIdx.z
 // and blockIdx.y); all have the same heads and storage.
 template <class Item>
 struct Items {
@@ -18,6 +19,11 @@ struct Items {
   int count = 0, heads = 0, dim = 0;
   std::int64_t longest = 0;  // positions that an item moves
   Item at[kMost];
+
+  const Items* pass(Gpu& gpu) const {
+    const std::size_t bytes = offsetof(Items, at) + sizeof(Item) * static_cast<std::size_t>(count);
+    return static_cast<const Items*>(gpu.pass(this, bytes));
+  }
 };
 
 struct Append {
@@ -38,7 +44,9 @@ struct Drop {
 // A block writes the positions of one panel of keys or of values (blockIdx.x: panel · 2 + which), turned in
 // shared memory, [position][dim + 1].
 template <class T>
-__global__ void __launch_bounds__(kThreads) append(const __grid_constant__ Items<Append> items) {
+__global__ void __launch_bounds__(kThreads) append(const Items<Append>* passed) {
+  cuda::in_order();
+  const Items<Append>& items = *passed;
   extern __shared__ float turned[];
   const Append item = items.at[blockIdx.z];
   const int dim = items.dim, of_values = blockIdx.x % 2;
@@ -63,7 +71,9 @@ __global__ void __launch_bounds__(kThreads) append(const __grid_constant__ Items
 
 // Whole panels of keys and of values.
 template <class T>
-__global__ void copy(const __grid_constant__ Items<Copy> items) {
+__global__ void copy(const Items<Copy>* passed) {
+  cuda::in_order();
+  const Items<Copy>& items = *passed;
   const Copy item = items.at[blockIdx.z];
   const std::int64_t head = blockIdx.y, dim = items.dim;
   const T* from = reinterpret_cast<const T*>(item.from) + head * 2 * item.from_rows * dim;
@@ -81,7 +91,9 @@ __global__ void copy(const __grid_constant__ Items<Copy> items) {
 // order: a step is read before it is written, and what later steps read lies behind all that was written, or,
 // of positions that stay in their panel, at another depth.
 template <class T>
-__global__ void __launch_bounds__(kThreads) drop_front(const __grid_constant__ Items<Drop> items) {
+__global__ void __launch_bounds__(kThreads) drop_front(const Items<Drop>* passed) {
+  cuda::in_order();
+  const Items<Drop>& items = *passed;
   const Drop item = items.at[blockIdx.z];
   const std::int64_t head = blockIdx.y, dim = items.dim, panel = kKeys * dim;
   T* data = reinterpret_cast<T*>(item.data) + (head * 2 + blockIdx.x) * item.rows * dim;
@@ -166,7 +178,7 @@ void kv_append_cuda(Gpu& gpu, std::span<const AppendArgs> appends) {
         const auto panels = cuda::divide_up(items.longest, kKeys) + 1;  // the first may be one that is begun
         const std::size_t shared = sizeof(float) * kKeys * static_cast<std::size_t>(items.dim + 1);
         cuda::launch(gpu, "kv_append", storage == DType::f32 ? append<float> : append<Half>,
-                     grid(items, 2 * panels), kThreads, shared, items);
+                     grid(items, 2 * panels), kThreads, shared, items.pass(gpu));
       });
 }
 
@@ -187,7 +199,7 @@ void kv_copy_cuda(Gpu& gpu, std::span<const CopyArgs> copies) {
                                    static_cast<std::int64_t>(dtype_size(storage));
         cuda::launch(gpu, "kv_copy", storage == DType::f32 ? copy<float> : copy<Half>,
                      grid(items, cuda::divide_up(bytes, kThreads * static_cast<std::int64_t>(sizeof(int4)))),
-                     kThreads, 0, items);
+                     kThreads, 0, items.pass(gpu));
       });
 }
 
@@ -203,7 +215,7 @@ void kv_drop_front_cuda(Gpu& gpu, std::span<const DropArgs> drops) {
       },
       [&](const Items<Drop>& items, DType storage) {
         cuda::launch(gpu, "kv_drop_front", storage == DType::f32 ? drop_front<float> : drop_front<Half>,
-                     grid(items, 2), kThreads, 0, items);
+                     grid(items, 2), kThreads, 0, items.pass(gpu));
       });
 }
 

@@ -323,7 +323,9 @@ __device__ void many_outputs(const ManyWork<T>& work, int first) {
 // scores: [blocks, positions, kTile].
 template <class T>
 __global__ void __launch_bounds__(kManyThreads, 3)
-    many_queries(const __grid_constant__ Sequences sequences, float* scores, std::int64_t positions) {
+    many_queries(const Sequences* passed, float* scores, std::int64_t positions) {
+  cuda::in_order();
+  const Sequences& sequences = *passed;
   extern __shared__ __align__(16) std::byte shared[];
   __shared__ float greatest[kTile], sums[kTile];
   const int dim = sequences.dim;

@@ -84,6 +84,7 @@ __device__ void read_eight(const T* from, float (&to)[8]) {
 template <class E, class T, int kDim>
 __global__ void __launch_bounds__(kMixedThreads)
     round_keys(const __grid_constant__ MixedSequences sequences, int parts) {
+  cuda::in_order();
   constexpr int kPanels = kTileKeys / static_cast<int>(kKeys), kChunks = kPanels * kDim * 2;
   __shared__ unsigned long long odd;
   if (threadIdx.x == 0) odd = 0;
@@ -360,6 +361,7 @@ class MixedQueries {
 template <class E, int kDim, bool kPositions>
 __global__ void __launch_bounds__(kMixedThreads, kDim > 64 ? 2 : 3)
     mixed_queries(const __grid_constant__ MixedSequences sequences) {
+  cuda::in_order();
   extern __shared__ __align__(128) std::byte shared[];
   MixedQueries<E, kDim, kPositions>(sequences, blockIdx.x, shared).run();
 }

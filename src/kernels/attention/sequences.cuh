@@ -1,6 +1,7 @@
-// What the attention kernels get: the sequences of a launch among the kernel's parameters.
+// What the attention kernels get: the sequences of a launch, in memory of the device (Gpu::pass).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/attention/layout.h"
@@ -57,9 +58,16 @@ struct Sequences {
                    .first_item = items};
     items += heads * static_cast<int>(divide_up(args.queries, block));
   }
-  // The sequence that an item belongs to.
+  const Sequences* pass(Gpu& gpu) const {
+    const std::size_t bytes = offsetof(Sequences, at) + sizeof(Sequence) * static_cast<std::size_t>(count);
+    return static_cast<const Sequences*>(gpu.pass(this, bytes));
+  }
+  // The sequence that an item belongs to. Of sequences of the same length it is found at once.
   __device__ const Sequence& of(int item) const {
-    int low = 0, high = count;
+    int low = static_cast<int>(std::int64_t{item} * count / items), high = low + 1;
+    if (at[low].first_item <= item && (high == count || item < at[high].first_item)) return at[low];
+    low = 0;
+    high = count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (at[middle].first_item <= item ? low : high) = middle;

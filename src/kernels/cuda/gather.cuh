@@ -23,6 +23,7 @@ struct GatherGeometry {
 template <class In, class Out, class Convert>
 __global__ void gather_fields(GatherGeometry geometry, const In* x, std::int64_t first_row, Out* to,
                               std::int64_t ld, Convert convert) {
+  cuda::in_order();
   const ConvGeometry& g = geometry.of;
   const std::int64_t row = first_row + blockIdx.x;
   const std::int64_t ox = row % geometry.across, oy = row / geometry.across % geometry.down;

@@ -11,6 +11,7 @@ constexpr int kWarps = 4;
 
 __global__ void __launch_bounds__(32 * kWarps)
     depthwise(DepthwiseConv1dArgs args, const float* weight, std::int64_t channels, int taps) {
+  cuda::in_order();
   const std::int64_t channel = std::int64_t{blockIdx.y} * 32 + threadIdx.x % 32;
   const std::int64_t first = (std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kFrames;
   if (channel >= channels || first >= args.frames) return;

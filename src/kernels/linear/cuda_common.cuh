@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/async.cuh"
 #include "kernels/cuda/exact.cuh"
+#include "kernels/cuda/in_order.cuh"
 #include "kernels/cuda/widen.cuh"
 #include "kernels/linear/op.h"
 

@@ -189,6 +189,7 @@ class FewRowsProduct {
 
 template <class Shape, class T, bool kVector>
 __global__ void __launch_bounds__(32) few_rows_product(const __grid_constant__ LinearProblem p) {
+  cuda::in_order();
   extern __shared__ __align__(128) std::byte shared[];
   FewRowsProduct<Shape, T, kVector>(p, blockIdx.x, std::int64_t{blockIdx.y} * Shape::kRows, shared).run();
 }

@@ -171,6 +171,7 @@ class MixedFewRowsProduct {
 
 template <class E, class T, class Shape>
 __global__ void __launch_bounds__(32) mixed_few_rows(const __grid_constant__ MixedProblem problem) {
+  cuda::in_order();
   extern __shared__ __align__(128) std::byte shared[];
   MixedFewRowsProduct<E, T, Shape>(problem, blockIdx.x, std::int64_t{blockIdx.y} * Shape::kRows, shared).run();
 }

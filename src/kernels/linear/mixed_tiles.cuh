@@ -213,6 +213,7 @@ class MixedProduct {
 template <class E, class T, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 3)
     mixed_tiles(const __grid_constant__ MixedProblem problem, unsigned tiles_m) {
+  cuda::in_order();
   extern __shared__ __align__(128) std::byte shared[];
   MixedProduct<E, T, Shape>(problem, std::int64_t{blockIdx.x % tiles_m} * Shape::kM,
                             std::int64_t{blockIdx.x / tiles_m} * Shape::kN, shared)

@@ -178,6 +178,7 @@ class FloatTileProduct {
 template <class Tile, class T, bool kVector>
 __global__ void __launch_bounds__(Tile::kThreads, kVector ? Tile::kBlocks : Tile::kBlocks * 2 / 3)
     tile_product(const __grid_constant__ LinearProblem p, unsigned tiles_m) {
+  cuda::in_order();
   __shared__ __align__(128) float shared[2 * Tile::kBuffer];
   FloatTileProduct<Tile, T, kVector>(p, std::int64_t{blockIdx.x % tiles_m} * Tile::kM,
                                      std::int64_t{blockIdx.x / tiles_m} * Tile::kN, shared)

@@ -98,6 +98,7 @@ __device__ void filter_frame(const MelFramesArgs& args, const float* power, std:
 // A warp, a frame. Warps share nothing, so those beyond the last frame leave.
 template <bool kEmphasised, LogBase kLog>
 __global__ void __launch_bounds__(kWarp* kMostWarps) mel_frames(MelFramesArgs args) {
+  cuda::in_order();
   extern __shared__ float2 shared[];
   const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const std::int64_t frame = std::int64_t{blockIdx.x} * (blockDim.x / kWarp) + warp;

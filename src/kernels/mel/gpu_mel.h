@@ -22,7 +22,7 @@ class GpuMel final : public MelDevice {
  public:
   static constexpr int kMostQueues = 4;
   // Below, copies and a launch take longer than a thread of the processor.
-  static constexpr std::size_t kLeastFrames = 200;
+  static constexpr std::size_t kLeastFrames = 64;
 
   // Whether a recipe's transform fits the kernel; the processor computes those of others.
   static bool serves(const MelRecipe& recipe);

@@ -10,6 +10,7 @@ using Rows = cuda::NormRows;
 // y may be x: a row is read whole (or, unstaged, element by element by its writer) before it is written.
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows(LayerNormArgs args) {
+  cuda::in_order();
   using V = cuda::Floats4<kVector>;
   extern __shared__ float4 shared4[];
   float* shared = reinterpret_cast<float*>(shared4);

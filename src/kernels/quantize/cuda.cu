@@ -35,6 +35,7 @@ __device__ Scale scale_of(unsigned amax) {
 
 // Rows whose elements are held in registers between the two passes: aligned, K <= kMostHeld.
 __global__ void per_token_held(QuantizePerTokenArgs args, int lanes, std::int32_t* not_finite) {
+  cuda::in_order();
   const std::int64_t row = std::int64_t{blockIdx.x} * (blockDim.x / lanes) + threadIdx.x / lanes;
   if (row >= args.m) return;  // whole warps
   const int lane = threadIdx.x % lanes, count = static_cast<int>(args.k / 4);
@@ -75,6 +76,7 @@ __global__ void per_token_held(QuantizePerTokenArgs args, int lanes, std::int32_
 
 // Any rows, read twice; a block has one.
 __global__ void per_token_any(QuantizePerTokenArgs args, std::int32_t* not_finite) {
+  cuda::in_order();
   const std::int64_t row = blockIdx.x;
   const float* x = args.x + row * args.ldx;
   const auto smoothed = [&](std::int64_t i) {
@@ -98,6 +100,7 @@ __global__ void per_token_any(QuantizePerTokenArgs args, std::int32_t* not_finit
 
 // Aligned rows, kHeld times four values a thread; the columns of a block start at blockIdx.y.
 __global__ void static_aligned(QuantizeStaticArgs args, int lanes, std::int32_t* not_finite) {
+  cuda::in_order();
   const std::int64_t row = std::int64_t{blockIdx.x} * (blockDim.x / lanes) + threadIdx.x / lanes;
   if (row >= args.m) return;
   const std::int64_t first = std::int64_t{blockIdx.y} * lanes * kHeld + threadIdx.x % lanes,
@@ -128,6 +131,7 @@ __global__ void static_aligned(QuantizeStaticArgs args, int lanes, std::int32_t*
 }
 
 __global__ void static_any(QuantizeStaticArgs args, std::int32_t* not_finite) {
+  cuda::in_order();
   const std::int64_t row = blockIdx.x;
   bool finite = true;
 #pragma unroll 4

@@ -56,6 +56,7 @@ __device__ void take_row(const LayerNormQuantArgs& args, std::int64_t row, int c
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : Rows::kBlocks / 2)
     layer_norm_quant_rows(LayerNormQuantArgs args, std::int32_t* not_finite) {
+  cuda::in_order();
   using V = cuda::Floats4<kVector>;
   constexpr int kWarps = Rows::kLanes / 32;  // of a row
   extern __shared__ float4 shared4[];

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kThreads = 128;  // of a block that works on one row
 
-// Numbers of rows go to the kernel among its parameters, so that nothing is copied to the GPU before it.
+// Numbers of rows, among the parameters of a kernel or in memory of the device (Gpu::pass).
 template <int kCount>
 struct Numbers {
   Numbers(std::span<const std::int32_t> numbers, std::size_t first)
@@ -24,8 +24,13 @@ struct Numbers {
 };
 constexpr int kTokens = 64, kGathered = 512;
 
-struct EmbedParameters {
+// Of a step of a decoder, other tokens than in the step before.
+struct Tokens {
   Numbers<kTokens> tokens, positions;  // no positions: none are added
+};
+
+struct EmbedParameters {
+  const Tokens* passed;
   std::int64_t d;
   float scale;
   const float* position_table;
@@ -36,12 +41,13 @@ struct EmbedParameters {
 
 template <class T>
 __global__ void embed(EmbedParameters p, const T* table) {
-  const std::int64_t token = p.tokens.at[blockIdx.x];
+  cuda::in_order();
+  const std::int64_t token = p.passed->tokens.at[blockIdx.x];
   const T* from =
       table + token / PackedWeight::kPanel * p.d * PackedWeight::kPanel + token % PackedWeight::kPanel;
   float* to = p.y + blockIdx.x * p.ldy;
   const float* position =
-      p.positions.count > 0 ? p.position_table + p.positions.at[blockIdx.x] * p.ldp : nullptr;
+      p.passed->positions.count > 0 ? p.position_table + p.passed->positions.at[blockIdx.x] * p.ldp : nullptr;
   for (std::int64_t i = threadIdx.x; i < p.d; i += kThreads) {
     const float value = __fmul_rn(cuda::widen(from[i * PackedWeight::kPanel]), p.scale);
     to[i] = position != nullptr ? __fadd_rn(value, position[i]) : value;
@@ -49,6 +55,7 @@ __global__ void embed(EmbedParameters p, const T* table) {
 }
 
 __global__ void gather(Numbers<kGathered> rows, ConstMatrix x, Matrix y) {
+  cuda::in_order();
   const std::int32_t row = rows.at[blockIdx.x];
   float* to = y.data + blockIdx.x * y.stride;
   for (std::int64_t i = threadIdx.x; i < x.columns; i += kThreads) {
@@ -57,6 +64,7 @@ __global__ void gather(Numbers<kGathered> rows, ConstMatrix x, Matrix y) {
 }
 
 __global__ void shift_scale(ShiftScaleRowsArgs args) {
+  cuda::in_order();
   const auto [m, d] = cuda::element();
   if (m >= args.x.rows || d >= args.x.columns) return;
   float value = args.x.data[m * args.x.stride + d];
@@ -66,6 +74,7 @@ __global__ void shift_scale(ShiftScaleRowsArgs args) {
 
 // Tiles of 32 × 32 by 32 × 8 threads; both sides of the memory are read and written along rows.
 __global__ void transpose(const float* x, Matrix y) {
+  cuda::in_order();
   __shared__ float tile[32][33];
   const std::int64_t m0 = std::int64_t{blockIdx.x} * 32, d0 = std::int64_t{blockIdx.y} * 32;
   const int across = static_cast<int>(threadIdx.x % 32), down = static_cast<int>(threadIdx.x / 32);
@@ -82,6 +91,7 @@ __global__ void transpose(const float* x, Matrix y) {
 constexpr std::int64_t kLooked = 4096;  // columns that a block looks at
 
 __global__ void look(ConstMatrix x, std::int32_t* lowest) {
+  cuda::in_order();
   const std::int64_t row = blockIdx.x, first = blockIdx.y * kLooked;
   const std::int64_t end = first + kLooked < x.columns ? first + kLooked : x.columns;
   bool bad = false;
@@ -96,18 +106,19 @@ __global__ void look(ConstMatrix x, std::int32_t* lowest) {
 void embed_rows_cuda(Gpu& gpu, const EmbedRowsArgs& args) {
   const PackedWeight& table = *args.table;
   for (std::size_t first = 0; first < args.tokens.size(); first += kTokens) {
-    EmbedParameters p{.tokens = {args.tokens, first},
-                      .positions = {},
+    Tokens tokens{.tokens = {args.tokens, first}, .positions = {}};
+    if (!args.positions.empty()) tokens.positions = {args.positions, first};
+    EmbedParameters p{.passed = nullptr,
                       .d = table.k(),
                       .scale = args.scale,
                       .position_table = args.position_table.data,
                       .ldp = args.position_table.stride,
                       .y = args.y.row(static_cast<std::int64_t>(first)),
                       .ldy = args.y.stride};
-    if (!args.positions.empty()) p.positions = {args.positions, first};
     cuda::with_storage(table.storage(), table.data(), [&](const auto* data) {
       using T = std::remove_cvref_t<decltype(*data)>;
-      cuda::launch(gpu, "embed_rows", embed<T>, {.x = p.tokens.count}, kThreads, 0, p, data);
+      p.passed = static_cast<const Tokens*>(gpu.pass(&tokens, sizeof tokens));
+      cuda::launch(gpu, "embed_rows", embed<T>, {.x = tokens.tokens.count}, kThreads, 0, p, data);
     });
   }
 }

@@ -65,6 +65,7 @@ bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && align
 // Rows that cp.async can not read, copied to rows that it can.
 __global__ void align_rows(const std::int8_t* from, std::int64_t ld, std::int64_t k, std::int8_t* to,
                            std::int64_t ldt) {
+  cuda::in_order();
   for (std::int64_t i = threadIdx.x; i < k; i += blockDim.x)
     to[blockIdx.x * ldt + i] = from[blockIdx.x * ld + i];
 }

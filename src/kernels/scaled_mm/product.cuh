@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cuda/async.cuh"
+#include "kernels/cuda/in_order.cuh"
 #include "kernels/cuda/int8.cuh"
 #include "kernels/scaled_mm/op.h"
 #include "kernels/scaled_mm/wide.cuh"
@@ -445,6 +446,7 @@ template <class Tile, class Output>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int8_product(const __grid_constant__ Int8Problem p, const __grid_constant__ Output out, unsigned tiles_m,
                  unsigned tiles_n, std::int32_t* not_finite) {
+  cuda::in_order();
   extern __shared__ __align__(1024) std::byte shared[];
   __shared__ Int8Factors<Tile> factors;
   constexpr unsigned kGroup = 8;

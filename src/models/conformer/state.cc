@@ -143,9 +143,14 @@ void State::step(std::span<const UtteranceId> utterances) {
     embed(at(utterances[i]), x.row_range(row, pieces_[i].rows));
     row += pieces_[i].rows;
   }
-  const Matrix output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
+  Matrix output;
   const Matrix logits = log_probs_.matrix(rows, vocabulary);
-  network_->ctc_lo.forward(context_, output, logits);
+  // Of a few streams all kernels are small.
+  constexpr std::int64_t kFewRows = 64;
+  as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
+    output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
+    network_->ctc_lo.forward(context_, output, logits);
+  });
   const Matrix log_probs = on_host(logits, host_log_probs_);
   log_softmax(log_probs);
   row = 0;
@@ -247,15 +252,18 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
     cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
                         .head_dim = head_dim, .capacity = static_cast<std::int64_t>(longest), .storage = DType::f32},
                        context_.gpu);
-    decoder.encode(context_, utterance.output(d), 0, cross, decoder_buffers_);
     std::vector<TokenPiece> pieces;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
     }
-    const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
-    decoder_log_probs_.reserve(hidden.rows * config.output_dim);
-    const Matrix logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
-    decoder.logits(context_, hidden, logits);
+    Matrix logits;
+    as_graph(context_.gpu, Starts::after, [&] {
+      decoder.encode(context_, utterance.output(d), 0, cross, decoder_buffers_);
+      const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
+      decoder_log_probs_.reserve(hidden.rows * config.output_dim);
+      logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
+      decoder.logits(context_, hidden, logits);
+    });
     const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
     log_softmax(log_probs);
     std::int64_t row = 0;

@@ -39,6 +39,10 @@ void StepDecoder::score(std::span<const Input> inputs, std::span<float> logits) 
   for (const Input& input : inputs) {
     pieces.push_back({.slot = table_.slot(input.row), .utterance = 0, .tokens = input.tokens});
   }
+  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, pieces, logits); });
+}
+
+void StepDecoder::forward(std::span<const Input> inputs, std::span<const TokenPiece> pieces, std::span<float> logits) {
   const std::int64_t vocabulary = vocabulary_size();
   const Matrix hidden = network_.left->forward(context_, pieces, self_, cross_, buffers_);
   const Matrix all{logits.data(), static_cast<std::int64_t>(logits.size()) / vocabulary, vocabulary, vocabulary};

@@ -23,6 +23,8 @@ class StepDecoder final : public decode::StepScorer {
   void reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) override;
 
  private:
+  void forward(std::span<const Input> inputs, std::span<const TokenPiece> pieces, std::span<float> logits);
+
   const Network& network_;
   ExecContext context_;
   int tokens_;
