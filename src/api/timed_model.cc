@@ -36,10 +36,10 @@ class TimedState final : public AedState {
     state_->reorder(rows, parents);
   }
 
-  WindowId encode(std::span<const float> mel, std::int64_t audio_frames) override {
+  std::vector<WindowId> encode(std::span<const models::MelWindow> windows) override {
     const Stopwatch watch(timings_->encode_seconds);
-    ++timings_->windows;
-    return state_->encode(mel, audio_frames);
+    timings_->windows += static_cast<std::int64_t>(windows.size());
+    return state_->encode(windows);
   }
   void release(WindowId window) override { state_->release(window); }
   decode::RowId open_row(WindowId window) override { return state_->open_row(window); }

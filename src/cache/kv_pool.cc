@@ -4,12 +4,25 @@
 
 namespace oasr::cache {
 
+namespace {
+
+// From one cache to the next.
+std::size_t bytes_of_cache(const KvPool::Geometry& geometry) {
+  const std::size_t one =
+      kernels::kv_cache_bytes(geometry.heads, geometry.head_dim, geometry.capacity, geometry.storage);
+  return (one + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
+}
+
+std::size_t caches(const KvPool::Geometry& geometry) {
+  return static_cast<std::size_t>(geometry.slots) * static_cast<std::size_t>(geometry.layers);
+}
+
+}  // namespace
+
+std::size_t KvPool::bytes(const Geometry& geometry) { return bytes_of_cache(geometry) * caches(geometry); }
+
 KvPool::KvPool(const Geometry& geometry, Gpu* gpu) : geometry_(geometry) {
-  const std::size_t one = kernels::kv_cache_bytes(geometry.heads, geometry.head_dim,
-                                                  geometry.capacity, geometry.storage);
-  const std::size_t stride =
-      (one + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
-  const auto count = static_cast<std::size_t>(geometry.slots) * static_cast<std::size_t>(geometry.layers);
+  const std::size_t stride = bytes_of_cache(geometry), count = caches(geometry);
   memory_ = Memory(gpu, stride * count);
   caches_.reserve(count);
   copies_.reserve(count);

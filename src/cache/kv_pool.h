@@ -20,6 +20,8 @@ class KvPool {
     std::int64_t capacity = 0;  // positions a slot holds
     DType storage = DType::f32;
   };
+  // The memory of such a pool.
+  static std::size_t bytes(const Geometry& geometry);
   // In memory of a GPU unless it is null.
   explicit KvPool(const Geometry& geometry, Gpu* gpu = nullptr);
 

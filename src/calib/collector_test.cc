@@ -36,7 +36,7 @@ struct WhisperRun {
     layers.push_back({"model.encoder.conv2", random.config.d_model});
     Collector collector(pool, layers, 0);
     models::whisper::State state(network, {.pool = &pool, .isa = detected_isa(), .observer = &collector}, {});
-    const auto window = state.encode(mel, audio_frames);
+    const auto window = state.encode({.mel = mel, .audio_frames = audio_frames});
     if (decode) {
       const std::vector<TokenId> tokens = {1, 2, 3};
       const decode::StepScorer::Input input{state.open_row(window), tokens};

@@ -72,6 +72,7 @@ struct AedTranscriber::Impl {
       searches.clear();
       for (Active& entry : active) stop ? entry.recording->fail(cancelled_error()) : entry.recording->collect();
       for_each(active.size(), [&](std::size_t i) { active[i].recording->prepare(); });
+      encode_together(decoder, active);
       for (Active& entry : active) {
         entry.recording->start();
         if (entry.recording->over()) {
@@ -85,6 +86,24 @@ struct AedTranscriber::Impl {
       stepper.step(decoder, searches);
       fail_faulty(decoder, active);
     }
+  }
+
+  // Encodes the windows that recordings wait for in one call. If numbers of one are not finite, none is kept: every
+  // recording then encodes its own and learns whether it was that.
+  static void encode_together(models::AedState& decoder, std::vector<Active>& active) {
+    std::vector<Recording*> waiting;
+    std::vector<models::MelWindow> windows;
+    for (Active& entry : active) {
+      const auto window = entry.recording->window_to_encode();
+      if (!window) continue;
+      waiting.push_back(entry.recording.get());
+      windows.push_back(*window);
+    }
+    if (windows.size() < 2) return;
+    const auto ids = decoder.encode(windows);
+    bool finite = true;
+    while (decoder.take_fault()) finite = false;
+    for (std::size_t i = 0; i < ids.size(); ++i) finite ? waiting[i]->encoded(ids[i]) : decoder.release(ids[i]);
   }
 
   // Ends the recordings whose rows were not finite in the last step; all, when the row is not known.

@@ -80,7 +80,7 @@ class FakeState final : public models::AedState {
   FakeState(const FakeModel& model, int windows, int rows);
 
   using AedState::encode;
-  models::WindowId encode(std::span<const float> mel, std::int64_t audio_frames) override;
+  std::vector<models::WindowId> encode(std::span<const models::MelWindow> windows) override;
   void release(models::WindowId window) override { windows_.erase(window); }
   decode::RowId open_row(models::WindowId window) override {
     decode::RowId row = 0;
@@ -154,7 +154,7 @@ class FakeModel final : public models::AedModel {
   const Tokenizer& tokenizer() const override { return tokenizer_; }
   const layers::LayerList& layers() const override { return layers_; }
   int n_mels() const override { return 80; }
-  int window_frames() const override { return 3000; }
+  int window_frames() const override { return frames; }
   int context_size() const override { return 448; }
   bool multilingual() const override { return multilingual_; }
   const models::AedTokens& tokens() const override { return ids_; }
@@ -164,6 +164,8 @@ class FakeModel final : public models::AedModel {
   }
 
   const FakeScript& script() const { return script_; }
+
+  int frames = 3000;  // of a window
 
   // What happened, over all states.
   mutable int encoded = 0, steps = 0, most_rows = 0;
@@ -193,13 +195,17 @@ class FakeModel final : public models::AedModel {
 inline FakeState::FakeState(const FakeModel& model, int windows, int rows)
     : model_(model), max_windows_(windows), max_rows_(rows) {}
 
-inline models::WindowId FakeState::encode(std::span<const float> mel, std::int64_t) {
-  models::WindowId window = 0;
-  while (windows_.contains(window)) ++window;
-  CHECK(window < max_windows_, "a free window");
-  windows_[window] = {{mel.begin(), mel.end()}, model_.encoded++};
-  model_.called("encode");
-  return window;
+inline std::vector<models::WindowId> FakeState::encode(std::span<const models::MelWindow> windows) {
+  std::vector<models::WindowId> ids;
+  for (const models::MelWindow& one : windows) {
+    models::WindowId window = 0;
+    while (windows_.contains(window)) ++window;
+    CHECK(window < max_windows_, "a free window");
+    windows_[window] = {{one.mel.begin(), one.mel.end()}, model_.encoded++};
+    model_.called("encode");
+    ids.push_back(window);
+  }
+  return ids;
 }
 
 inline std::optional<models::Fault> FakeState::take_fault() {

@@ -61,6 +61,11 @@ void Recording::prepare() {
   if (!over() && !search_) attempt(&Recording::go_to_window);
 }
 
+std::optional<models::MelWindow> Recording::window_to_encode() const {
+  if (over() || search_ || !loaded_ || language_at_start_) return std::nullopt;
+  return models::MelWindow{.mel = mel_, .audio_frames = frames_};
+}
+
 void Recording::start() {
   if (!over() && !search_) attempt(&Recording::start_window);
 }
@@ -156,7 +161,7 @@ Status Recording::compute_features(int frames, bool with_silence) {
 }
 
 Status Recording::encode(int frames) {
-  window_ = state_.encode(mel_, frames);
+  window_ = state_.encode({.mel = mel_, .audio_frames = frames});
   return check_faults();
 }
 
@@ -172,7 +177,7 @@ Status Recording::start_window() {
   TRY(go_to_window());
   if (over()) return {};
   loaded_ = false;
-  TRY(encode(frames_));
+  if (!window_) TRY(encode(frames_));
   if (!language_) TRY(find_language(frames_));
   ++decoded_windows_;
   start_attempt(0);

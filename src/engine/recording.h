@@ -40,7 +40,11 @@ class Recording {
   // Reads on to the next window that may hold speech and computes its features: what takes no decoder.
   // Recordings may do so at a time.
   void prepare();
-  // Encodes that window, finds the language where it is not known, and starts the search.
+  // That window, if nothing else is to be encoded before it; borrowed until start().
+  std::optional<models::MelWindow> window_to_encode() const;
+  // It was encoded, together with those of other recordings.
+  void encoded(models::WindowId window) { window_ = window; }
+  // Encodes that window unless that is done, finds the language where it is not known, and starts the search.
   void start();
 
   // The search to step next; null when the recording is over.

@@ -65,16 +65,22 @@ struct Fault {
 
 using WindowId = int;  // an encoded 30 s window: its cross-attention keys and values
 
+// What an encoder gets: mel [n_mels, 3000] row-major, normalised. The first `audio_frames` frames come from audio,
+// the rest are padding: of use to observers only.
+struct MelWindow {
+  std::span<const float> mel;
+  std::int64_t audio_frames = std::numeric_limits<std::int64_t>::max() / 2;  // all
+};
+
 // Decoder state over encoded windows. Rows belong to a window. Not thread-safe; memory is sized at
 // creation, no allocation in score() afterwards.
 class AedState : public decode::StepScorer {
  public:
-  // mel [n_mels, 3000] row-major, normalised. Runs the encoder and the cross-attention projections.
-  // The result does not depend on other windows. The first `audio_frames` frames come from audio, the rest
-  // are padding: of use to observers only.
-  virtual WindowId encode(std::span<const float> mel, std::int64_t audio_frames) = 0;
-  // All frames come from audio.
-  WindowId encode(std::span<const float> mel) { return encode(mel, std::numeric_limits<std::int64_t>::max() / 2); }
+  // Runs the encoder and the cross-attention projections; the ids are in the order of `windows`. What becomes of a
+  // window does not depend on others.
+  virtual std::vector<WindowId> encode(std::span<const MelWindow> windows) = 0;
+  WindowId encode(const MelWindow& window) { return encode(std::span(&window, 1)).front(); }
+  WindowId encode(std::span<const float> mel) { return encode(MelWindow{.mel = mel}); }
   virtual void release(WindowId window) = 0;
 
   virtual decode::RowId open_row(WindowId window) = 0;

@@ -126,6 +126,61 @@ TEST_P(WhisperOnGpu, NamesTheLayerWhoseInputIsTooLargeForFloat16) {
   }
 }
 
+TEST_P(WhisperOnGpu, EncodesWindowsTogetherLikeAlone) {
+  constexpr int kWindows = 19;  // more than one pass
+  const auto on_gpu = state(gpu.get(), kWindows, kWindows), on_processor = state(nullptr, 1, 1);
+  const std::vector<TokenId> tokens = {4, 5, 6};
+  const auto vocabulary = static_cast<std::size_t>(on_gpu->vocabulary_size());
+  for (const int count : {kWindows, 2, 5, 5, 5, 1, kWindows}) {  // sections of kernels that come again
+    std::vector<std::vector<float>> mels;
+    std::vector<MelWindow> windows;
+    for (int i = 0; i < count; ++i) mels.push_back(mel(static_cast<unsigned>(200 + 31 * count + i)));
+    for (const auto& values : mels) windows.push_back({.mel = values});
+    const auto ids = on_gpu->encode(windows);
+    ASSERT_EQ(ids.size(), windows.size());
+    std::vector<decode::StepScorer::Input> inputs;
+    for (const WindowId id : ids) inputs.push_back({on_gpu->open_row(id), tokens});
+    std::vector<float> logits(ids.size() * vocabulary), expected(vocabulary);
+    on_gpu->score(inputs, logits);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const WindowId window = on_processor->encode(mels[i]);
+      const decode::RowId row = on_processor->open_row(window);
+      const decode::StepScorer::Input input{row, tokens};
+      on_processor->score({&input, 1}, expected);
+      on_processor->close_row(row);
+      on_processor->release(window);
+      expect_same(std::span(logits).subspan(i * vocabulary, vocabulary), expected, "of windows together");
+      on_gpu->close_row(inputs[i].row);
+      on_gpu->release(ids[i]);
+    }
+  }
+}
+
+TEST_P(WhisperOnGpu, ReservesWhatIsPlanned) {
+  for (const int windows : {1, 3, 20}) {
+    const StateOptions options{.windows = windows, .rows = 5 * windows, .cross_storage = DType::f16, .alignment_heads = {}};
+    const auto network = GetParam().make(random);
+    network->layers.place(*gpu);
+    const std::size_t before = gpu->counts().allocated;
+    const State made(network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = gpu.get()}, options);
+    EXPECT_EQ(gpu->counts().allocated - before, memory_on_gpu(random.config, options).total()) << windows;
+  }
+}
+
+TEST_P(WhisperOnGpu, StartsTheStepsOfADecoderAsOneGraph) {
+  const auto on_gpu = state(gpu.get(), 2, 3);
+  const WindowId window = on_gpu->encode(mel(106));
+  const decode::RowId rows[] = {on_gpu->open_row(window), on_gpu->open_row(window)};
+  std::vector<float> logits(2 * static_cast<std::size_t>(on_gpu->vocabulary_size()));
+  const std::int64_t before = gpu->counts().graphs;
+  constexpr int kSteps = 40;
+  for (TokenId token = 1; token <= kSteps; ++token) {
+    const decode::StepScorer::Input inputs[] = {{rows[0], {&token, 1}}, {rows[1], {&token, 1}}};
+    on_gpu->score(inputs, logits);
+  }
+  EXPECT_GE(gpu->counts().graphs - before, kSteps - 2) << "all but the first";
+}
+
 TEST_P(WhisperOnGpu, ReportsTheLayerWhoseNumbersOverflow) {
   // Finite, but an input above 1.13 deviations is not after it.
   random.set("model.encoder.layers.1.final_layer_norm.weight", 3, 3e38f);

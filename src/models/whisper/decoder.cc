@@ -22,6 +22,11 @@ void attend(ExecContext& context, std::string_view path, std::int64_t rows,
 
 }  // namespace
 
+std::size_t DecoderBuffers::bytes(const Config& config, std::int64_t tokens, std::int64_t rows) {
+  const std::int64_t wide = std::max(3 * config.d_model, config.decoder_ffn_dim);
+  return static_cast<std::size_t>(tokens * (2 * config.d_model + wide) + rows * config.d_model) * sizeof(float);
+}
+
 DecoderBuffers::DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows, Gpu* gpu)
     : tokens(tokens),
       x(tokens * config.d_model, gpu),
@@ -115,15 +120,25 @@ Result<Decoder> Decoder::load(const Config& config, const layers::Parameters& pa
   return decoder;
 }
 
-void Decoder::encode_window(ExecContext& context, ConstMatrix encoder_output, int window,
-                            cache::KvPool& cross, layers::Buffer& scratch) const {
-  const std::int64_t d = config_.d_model;
+void Decoder::encode_windows(ExecContext& context, ConstMatrix encoder_output, std::span<const int> windows,
+                             cache::KvPool& cross, layers::Buffer& scratch) const {
+  const std::int64_t d = config_.d_model, frames = config_.max_source_positions;
+  CHECK(encoder_output.rows == static_cast<std::int64_t>(windows.size()) * frames, "frames of every window");
   const Matrix kv = scratch.matrix(encoder_output.rows, 2 * d);
-  cross.truncate(window, 0);
+  for (const int window : windows) cross.truncate(window, 0);
+  std::vector<kernels::AppendArgs> appends(windows.size());
   for (int layer = 0; layer < config_.decoder_layers; ++layer) {
     blocks_[static_cast<std::size_t>(layer)].cross_kv_proj.forward(context, encoder_output, kv);
-    kernels::kv_append(context, cross.at(window, layer), kv.data, kv.stride, kv.data + d, kv.stride,
-                       kv.rows);
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      const float* keys = kv.row(static_cast<std::int64_t>(i) * frames);
+      appends[i] = {.kv = &cross.at(windows[i], layer),
+                    .k = keys,
+                    .ldk = kv.stride,
+                    .v = keys + d,
+                    .ldv = kv.stride,
+                    .count = frames};
+    }
+    kernels::kv_append(context, appends);
   }
 }
 

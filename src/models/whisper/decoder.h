@@ -48,6 +48,7 @@ class DecoderBuffers {
  public:
   // On a GPU unless it is null.
   DecoderBuffers(const Config& config, std::int64_t tokens, std::int64_t rows, Gpu* gpu);
+  static std::size_t bytes(const Config& config, std::int64_t tokens, std::int64_t rows);
 
   std::int64_t tokens;    // most tokens of a pass
   layers::Buffer x;       // [tokens, D], the residual stream
@@ -65,10 +66,10 @@ class Decoder {
   static Result<Decoder> load(const Config& config, const layers::Parameters& parameters,
                               const layers::WeightOptions& options);
 
-  // Projects encoder output [T, D] to the cross-attention keys and values of `window`. `scratch`
-  // has room for [T, 2D].
-  void encode_window(ExecContext& context, ConstMatrix encoder_output, int window,
-                     cache::KvPool& cross, layers::Buffer& scratch) const;
+  // Projects encoder output [windows T, D] to the cross-attention keys and values of `windows`, slots of `cross`.
+  // `scratch` has room for [windows T, 2D].
+  void encode_windows(ExecContext& context, ConstMatrix encoder_output, std::span<const int> windows,
+                      cache::KvPool& cross, layers::Buffer& scratch) const;
 
   // Runs all pieces through all blocks and appends to their caches. The result [tokens, D] is the
   // residual stream in the order of the pieces, before the final norm, in buffers.x. A row depends

@@ -7,21 +7,27 @@
 #include "cache/kv_pool.h"
 #include "layers/buffer.h"
 #include "layers/layer_list.h"
+#include "models/speech_model.h"
 #include "models/whisper/config.h"
 
 namespace oasr::models::whisper {
 
-// The memory of one encoder pass, reused from window to window.
+// The memory of one encoder pass, reused from pass to pass. T frames of a window follow those of the one before.
 class EncoderBuffers {
  public:
-  // On a GPU unless it is null.
-  EncoderBuffers(const Config& config, Gpu* gpu);
+  // For passes of at most `windows`. On a GPU unless it is null.
+  EncoderBuffers(const Config& config, int windows, Gpu* gpu);
+  // The memory of such buffers on a GPU.
+  static std::size_t bytes_on_gpu(const Config& config, int windows);
 
-  Matrix mel;      // [1 + 2T + 1, mels], time-major, padded
-  Matrix x;        // [T, D], the residual stream
-  Matrix normed;   // [T, D]; the encoder's output at the end
-  layers::Buffer wide;     // conv1's output, query|key|value, hidden rows of a feed-forward block
-  cache::KvPool keys_values;
+  int windows;
+  Matrix mel;      // [1 + 2T + 1, mels], time-major, padded; of one window
+  Matrix x;        // [windows T, D], the residual stream
+  Matrix normed;   // [windows T, D]; the encoder's output at the end
+  layers::Buffer wide;     // conv1's output of one window, query|key|value, hidden rows of a feed-forward block
+  cache::KvPool keys_values;  // a slot a window
+  std::vector<kernels::AppendArgs> appends;      // of the running layer
+  std::vector<kernels::AttentionArgs> attention;
 
  private:
   layers::Buffer mel_memory_, x_memory_, normed_memory_;
@@ -32,11 +38,9 @@ class Encoder {
   static Result<Encoder> load(const Config& config, const layers::Parameters& parameters,
                               const layers::WeightOptions& options);
 
-  // mel [mels, 2T] row-major, normalised log-mel of a window, of which observers are told that the first
-  // `audio_frames` are audio; the result [T, D] is buffers.normed, valid until the next pass. No allocation
-  // in the steady state.
-  Matrix forward(ExecContext& context, std::span<const float> mel, std::int64_t audio_frames,
-                 EncoderBuffers& buffers) const;
+  // Windows of mel [mels, 2T]; the result [windows T, D] is in buffers.normed, valid until the next pass. No
+  // allocation in the steady state.
+  Matrix forward(ExecContext& context, std::span<const MelWindow> windows, EncoderBuffers& buffers) const;
 
   // Adds the layers in the order of the forward pass; they must not move afterwards.
   void list(layers::LayerList& layers);
@@ -51,8 +55,9 @@ class Encoder {
   };
   static Result<Block> load_block(const std::string& path, const layers::Parameters& parameters,
                                   const layers::WeightOptions& options);
-  void attend(ExecContext& context, const Block& block, EncoderBuffers& buffers) const;
-  void feed_forward(ExecContext& context, const Block& block, EncoderBuffers& buffers) const;
+  void embed(ExecContext& context, const MelWindow& window, EncoderBuffers& buffers, Matrix x) const;
+  void attend(ExecContext& context, const Block& block, EncoderBuffers& buffers, Matrix x) const;
+  void feed_forward(ExecContext& context, const Block& block, EncoderBuffers& buffers, Matrix x) const;
 
   Encoder(const Config& config, layers::Conv1d conv1, layers::Conv1d conv2,
           layers::LayerNorm layer_norm)

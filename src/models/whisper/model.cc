@@ -96,11 +96,12 @@ Result<std::unique_ptr<AedState>> Model::new_state(ExecContext context, int wind
   if (windows < 1 || rows < 1) {
     return unexpected(ErrorCode::invalid_argument, "a state needs at least one window and one row");
   }
-  return std::unique_ptr<AedState>(std::make_unique<State>(network_, context,
-                                 StateOptions{.windows = windows,
-                                              .rows = rows,
-                                              .cross_storage = cross_storage_,
-                                              .alignment_heads = tokens_.alignment_heads}));
+  const StateOptions options{.windows = windows,
+                             .rows = rows,
+                             .cross_storage = cross_storage_,
+                             .alignment_heads = tokens_.alignment_heads};
+  if (context.gpu != nullptr) TRY(check_memory(network_->config, options, context.gpu->free_bytes()));
+  return std::unique_ptr<AedState>(std::make_unique<State>(network_, context, options));
 }
 
 }  // namespace oasr::models::whisper

@@ -1,5 +1,7 @@
 #include "models/whisper/state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -11,6 +13,9 @@ namespace {
 // Tokens of one decoder pass. Longer prompts run in several passes, with the same bits: a row does
 // not depend on what is computed beside it.
 constexpr std::int64_t kPassTokens = 64;
+
+// Windows that a GPU encodes in one pass: enough to keep it busy.
+constexpr int kEncodedTogether = 16;
 
 constexpr std::string_view kEncoder = "the encoder";
 
@@ -32,6 +37,20 @@ cache::KvPool::Geometry cross_geometry(const Config& config, int windows, DType 
           .storage = storage};
 }
 
+int encoded_together(const StateOptions& options, const Gpu* gpu) {
+  return gpu == nullptr ? 1 : std::min(options.windows, kEncodedTogether);
+}
+
+// Of a decoder pass.
+std::int64_t pass_tokens(const StateOptions& options) { return std::max<std::int64_t>(kPassTokens, options.rows); }
+
+// Every row may have a probe.
+std::int64_t head_rows(const StateOptions& options) { return 2 * std::int64_t{options.rows}; }
+
+std::int64_t logits_floats(const Config& config, const StateOptions& options) {
+  return std::max(pass_tokens(options), head_rows(options)) * std::int64_t{config.vocab_size};
+}
+
 bool all_finite(std::span<const float> values) {
   std::uint32_t bad = 0;
   for (const float value : values) {
@@ -41,6 +60,34 @@ bool all_finite(std::span<const float> values) {
 }
 
 }  // namespace
+
+StateMemory memory_on_gpu(const Config& config, const StateOptions& options) {
+  return {.encoder = EncoderBuffers::bytes_on_gpu(config, std::min(options.windows, kEncodedTogether)),
+          .decoder = DecoderBuffers::bytes(config, pass_tokens(options), head_rows(options)),
+          .keys_values = cache::KvPool::bytes(self_geometry(config, options.rows)) +
+                         cache::KvPool::bytes(cross_geometry(config, options.windows, options.cross_storage)),
+          .logits = static_cast<std::size_t>(logits_floats(config, options)) * sizeof(float)};
+}
+
+Status check_memory(const Config& config, const StateOptions& options, std::size_t free) {
+  const StateMemory memory = memory_on_gpu(config, options);
+  if (memory.total() <= free) return {};
+  const int rows = options.rows / options.windows;
+  int fits = options.windows;
+  do {
+    --fits;
+  } while (fits > 0 &&
+           memory_on_gpu(config, {.windows = fits, .rows = fits * rows, .cross_storage = options.cross_storage,
+                                  .alignment_heads = {}}).total() > free);
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  return unexpected(
+      ErrorCode::unsupported,
+      fmt::format("decoding {} windows at a time takes {:.1f} MiB of GPU memory (encoder {:.1f}, decoder {:.1f}, keys and "
+                  "values {:.1f}, logits {:.1f}), and {:.1f} MiB are free",
+                  options.windows, mib(memory.total()), mib(memory.encoder), mib(memory.decoder), mib(memory.keys_values),
+                  mib(memory.logits), mib(free)),
+      "device", fits > 0 ? fmt::format("use a batch size of {} or less", fits) : "use another GPU, or --device cpu");
+}
 
 void FaultLog::not_finite(std::string_view layer, std::int64_t row) {
   if (layer_.empty()) layer_ = layer;
@@ -67,9 +114,8 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       faults_(context.observer),
       context_(context),
       alignment_heads_(std::move(options.alignment_heads)),
-      encoder_buffers_(network_->config, context.gpu),
-      decoder_buffers_(network_->config, std::max<std::int64_t>(kPassTokens, options.rows),
-                       2 * options.rows, context.gpu),  // every row may have a probe
+      encoder_buffers_(network_->config, encoded_together(options, context.gpu), context.gpu),
+      decoder_buffers_(network_->config, pass_tokens(options), head_rows(options), context.gpu),
       self_(self_geometry(network_->config, options.rows), context.gpu),
       cross_(cross_geometry(network_->config, options.windows, options.cross_storage), context.gpu),
       rows_(options.rows),
@@ -85,28 +131,51 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
   bad_rows_.reserve(static_cast<std::size_t>(2 * options.rows));
   finite_.reserve(static_cast<std::size_t>(2 * options.rows));
   read_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens + options.rows));
-  if (context.gpu != nullptr) {
-    const auto rows = std::max<std::int64_t>(decoder_buffers_.tokens, 2 * options.rows);
-    logits_ = layers::Buffer(rows * network_->config.vocab_size, context.gpu);
-  }
+  if (context.gpu != nullptr) logits_ = layers::Buffer(logits_floats(network_->config, options), context.gpu);
 }
 
-WindowId State::encode(std::span<const float> mel, std::int64_t audio_frames) {
+// Windows of one pass of the encoder. A processor gains nothing by more than one, and observers are told of one.
+std::size_t State::windows_together() const {
+  const bool watched = faults_.wants_times() || faults_.wants_inputs() || faults_.wants_outputs();
+  return watched ? 1 : static_cast<std::size_t>(encoder_buffers_.windows);
+}
+
+WindowId State::take_window() {
   const auto free = std::ranges::find(window_open_, false);
   CHECK(free != window_open_.end(), "more windows than the state was made for");
-  const auto window = static_cast<WindowId>(free - window_open_.begin());
-  const Matrix output = network_->encoder.forward(context_, mel, audio_frames, encoder_buffers_);
-  network_->decoder.encode_window(context_, output, window, cross_, encoder_buffers_.wide);
-  faults_.audio_rows(-1);
-  if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
-  if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);
+  *free = true;
+  return static_cast<WindowId>(free - window_open_.begin());
+}
+
+std::vector<WindowId> State::encode(std::span<const MelWindow> windows) {
+  std::vector<WindowId> ids;
+  try {
+    while (ids.size() < windows.size()) {
+      const std::size_t first = ids.size(), count = std::min(windows_together(), windows.size() - first);
+      for (std::size_t i = 0; i < count; ++i) ids.push_back(take_window());
+      encode(windows.subspan(first, count), std::span(ids).subspan(first));
+    }
+  } catch (...) {
+    for (const WindowId id : ids) release(id);
+    throw;
+  }
+  return ids;
+}
+
+// One pass.
+void State::encode(std::span<const MelWindow> windows, std::span<const WindowId> ids) {
+  as_graph(context_.gpu, Starts::after, [&] {
+    const Matrix output = network_->encoder.forward(context_, windows, encoder_buffers_);
+    network_->decoder.encode_windows(context_, output, ids, cross_, encoder_buffers_.wide);
+    faults_.audio_rows(-1);
+    if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
+    if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);
+  });
   if (context_.gpu != nullptr) {
     context_.gpu->wait();
     context_.gpu->tell(faults_);
   }
   faults_.settle({}, {});
-  *free = true;
-  return window;
 }
 
 void State::release(WindowId window) {
@@ -152,6 +221,12 @@ void State::head(Matrix x, std::span<float> logits) {
 
 void State::score(std::span<const Input> inputs, std::span<float> logits) {
   if (inputs.empty()) return;
+  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, logits); });
+  check_logits(inputs, logits);
+}
+
+// Runs the decoder over all inputs, in passes of as many tokens as its buffers hold, and the head.
+void State::forward(std::span<const Input> inputs, std::span<float> logits) {
   const auto probes = std::ranges::count_if(inputs, [](const Input& i) { return i.probe >= 0; });
   const std::int64_t d = network_->config.d_model;
   const Matrix last = decoder_buffers_.last.matrix(static_cast<std::int64_t>(inputs.size()) + probes, d);
@@ -189,7 +264,6 @@ void State::score(std::span<const Input> inputs, std::span<float> logits) {
     filled += count;
   }
   head(last, logits);
-  check_logits(inputs, logits);
 }
 
 // A row of logits that is not finite is a fault of its sequence: of an input's row or its probe's, in
@@ -239,7 +313,7 @@ std::vector<float> State::alignment(WindowId window, std::span<const TokenId> to
 }
 
 std::vector<float> State::encoder_output() {
-  const Matrix& output = encoder_buffers_.normed;
+  const Matrix output = encoder_buffers_.normed.row_range(0, network_->config.max_source_positions);
   std::vector<float> values(static_cast<std::size_t>(output.rows * output.columns));
   kernels::to_host(context_, output, values);
   return values;

@@ -16,6 +16,16 @@ struct StateOptions {
   std::vector<AlignmentHead> alignment_heads;
 };
 
+// What a state reserves on a GPU, in bytes.
+struct StateMemory {
+  std::size_t encoder = 0, decoder = 0, keys_values = 0, logits = 0;
+
+  std::size_t total() const { return encoder + decoder + keys_values + logits; }
+};
+StateMemory memory_on_gpu(const Config& config, const StateOptions& options);
+// unsupported if that is more than `free` bytes, with the sum and with a number of windows that fit.
+Status check_memory(const Config& config, const StateOptions& options, std::size_t free);
+
 // Keeps what is not finite in a run, and hands everything on to another observer.
 class FaultLog final : public RelayObserver {
  public:
@@ -38,7 +48,7 @@ class State final : public AedState {
   State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options);
 
   using AedState::encode;
-  WindowId encode(std::span<const float> mel, std::int64_t audio_frames) override;
+  std::vector<WindowId> encode(std::span<const MelWindow> windows) override;
   void release(WindowId window) override;
   decode::RowId open_row(WindowId window) override;
   void close_row(decode::RowId row) override;
@@ -57,6 +67,10 @@ class State final : public AedState {
                std::span<const decode::RowId> parents) override;
 
  private:
+  std::size_t windows_together() const;
+  WindowId take_window();
+  void encode(std::span<const MelWindow> windows, std::span<const WindowId> ids);
+  void forward(std::span<const Input> inputs, std::span<float> logits);
   // The head on rows x of the decoder; logits [x.rows, V] on the host.
   void head(Matrix x, std::span<float> logits);
   void check_logits(std::span<const Input> inputs, std::span<const float> logits);

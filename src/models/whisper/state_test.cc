@@ -259,5 +259,22 @@ TEST(WhisperState, MisuseIsABugThatIsNamed) {
   EXPECT_THROW(runner.state.release(3), InternalError);
 }
 
+TEST(StateMemoryOnGpu, RefusesABatchThatDoesNotFitAndNamesOneThatDoes) {
+  const Config config = small_config();
+  const auto options = [](int windows) {
+    return StateOptions{.windows = windows, .rows = 5 * windows, .cross_storage = DType::f16, .alignment_heads = {}};
+  };
+  const std::size_t all = memory_on_gpu(config, options(40)).total(), some = memory_on_gpu(config, options(7)).total();
+  EXPECT_TRUE(check_memory(config, options(40), all).has_value());
+  const auto refused = check_memory(config, options(40), all - 1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+  EXPECT_NE(refused.error().what.find("decoding 40 windows at a time takes"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(refused.error().remedy, "use a batch size of 39 or less");
+  EXPECT_EQ(check_memory(config, options(40), some).error().remedy, "use a batch size of 7 or less");
+  EXPECT_EQ(check_memory(config, options(40), some - 1).error().remedy, "use a batch size of 6 or less");
+  EXPECT_EQ(check_memory(config, options(40), 1000).error().remedy, "use another GPU, or --device cpu");
+}
+
 }  // namespace
 }  // namespace oasr::models::whisper
