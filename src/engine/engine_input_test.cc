@@ -72,6 +72,16 @@ TEST_F(EngineInput, SaysThatSamplesAreFarBeyondFullScale) {
   EXPECT_EQ(absurd.error().code, ErrorCode::bad_audio);
 }
 
+TEST_F(EngineInput, RefusesAModelWithOtherWindows) {
+  use(say({at(0), 0, at(3)}));
+  model->frames = 2000;
+  const auto result = run(babble(3));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(result.error().what, "the model's windows have 2000 frames of 10 ms; only windows of 3000 are decoded");
+  EXPECT_NE(result.error().remedy, "");
+}
+
 TEST_F(EngineInput, DecodesQuietWindowsWhenTheGateIsOff) {
   use(say({at(0), 24, at(3)}));
   auto options = english();

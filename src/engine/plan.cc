@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "base/check.h"
 #include "engine/validate.h"
+#include "features/log_mel.h"
 #include "text/tokenizer.h"
 
 namespace oasr::engine {
@@ -92,6 +94,12 @@ std::vector<TokenId> Plan::start_sequence(const std::string& language_code) cons
 
 Result<Plan> make_plan(const TranscribeOptions& options, const models::AedModel& model) {
   TRY(validate_options(options, model));
+  if (model.window_frames() != kWhisperFrames) {
+    return unexpected(ErrorCode::unsupported,
+                      "the model's windows have " + std::to_string(model.window_frames()) + " frames of 10 ms; only windows of " +
+                          std::to_string(kWhisperFrames) + " are decoded",
+                      "max_source_positions", "use a checkpoint with max_source_positions 1500, as all of Whisper's");
+  }
   Plan plan;
   plan.model = &model;
   plan.options = options;
