@@ -36,10 +36,10 @@ class TimedState final : public AedState {
     state_->reorder(rows, parents);
   }
 
-  std::vector<WindowId> encode(std::span<const models::MelWindow> windows) override {
+  void encode(std::span<const models::MelWindow> windows, std::span<WindowId> ids) override {
     const Stopwatch watch(timings_->encode_seconds);
     timings_->windows += static_cast<std::int64_t>(windows.size());
-    return state_->encode(windows);
+    state_->encode(windows, ids);
   }
   void release(WindowId window) override { state_->release(window); }
   decode::RowId open_row(WindowId window) override { return state_->open_row(window); }

@@ -100,7 +100,8 @@ struct AedTranscriber::Impl {
       windows.push_back(*window);
     }
     if (windows.size() < 2) return;
-    const auto ids = decoder.encode(windows);
+    std::vector<models::WindowId> ids(windows.size());
+    decoder.encode(windows, ids);
     bool finite = true;
     while (decoder.take_fault()) finite = false;
     for (std::size_t i = 0; i < ids.size(); ++i) finite ? waiting[i]->encoded(ids[i]) : decoder.release(ids[i]);

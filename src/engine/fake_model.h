@@ -80,7 +80,7 @@ class FakeState final : public models::AedState {
   FakeState(const FakeModel& model, int windows, int rows);
 
   using AedState::encode;
-  std::vector<models::WindowId> encode(std::span<const models::MelWindow> windows) override;
+  void encode(std::span<const models::MelWindow> windows, std::span<models::WindowId> ids) override;
   void release(models::WindowId window) override { windows_.erase(window); }
   decode::RowId open_row(models::WindowId window) override {
     decode::RowId row = 0;
@@ -195,17 +195,16 @@ class FakeModel final : public models::AedModel {
 inline FakeState::FakeState(const FakeModel& model, int windows, int rows)
     : model_(model), max_windows_(windows), max_rows_(rows) {}
 
-inline std::vector<models::WindowId> FakeState::encode(std::span<const models::MelWindow> windows) {
-  std::vector<models::WindowId> ids;
-  for (const models::MelWindow& one : windows) {
+inline void FakeState::encode(std::span<const models::MelWindow> windows, std::span<models::WindowId> ids) {
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const models::MelWindow& one = windows[i];
     models::WindowId window = 0;
     while (windows_.contains(window)) ++window;
     CHECK(window < max_windows_, "a free window");
     windows_[window] = {{one.mel.begin(), one.mel.end()}, model_.encoded++};
     model_.called("encode");
-    ids.push_back(window);
+    ids[i] = window;
   }
-  return ids;
 }
 
 inline std::optional<models::Fault> FakeState::take_fault() {

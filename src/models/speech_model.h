@@ -76,10 +76,14 @@ struct MelWindow {
 // creation, no allocation in score() afterwards.
 class AedState : public decode::StepScorer {
  public:
-  // Runs the encoder and the cross-attention projections; the ids are in the order of `windows`. What becomes of a
-  // window does not depend on others.
-  virtual std::vector<WindowId> encode(std::span<const MelWindow> windows) = 0;
-  WindowId encode(const MelWindow& window) { return encode(std::span(&window, 1)).front(); }
+  // Runs the encoder and the cross-attention projections; `ids` are those of `windows`, one each. What becomes of a
+  // window does not depend on others. If it throws no window is open.
+  virtual void encode(std::span<const MelWindow> windows, std::span<WindowId> ids) = 0;
+  WindowId encode(const MelWindow& window) {
+    WindowId id = 0;
+    encode({&window, 1}, {&id, 1});
+    return id;
+  }
   WindowId encode(std::span<const float> mel) { return encode(MelWindow{.mel = mel}); }
   virtual void release(WindowId window) = 0;
 

@@ -47,7 +47,7 @@ class Quantization : public CommandLine {
     speech_ = (testing::project_dir() / "assets" / "samples" / "jfk.flac").string();
     const auto audio = open_audio(speech_).value();
     const auto samples = read_all(*audio).value();
-    constexpr std::size_t kCuts[] = {0, 35000, 60000, 86000, 131000, 176000};  // between phrases
+    constexpr std::size_t kCuts[] = {0, 52000, 86000, 108000, 131000, 176000};  // between words
     for (std::size_t i = 0; i + 1 < std::size(kCuts); ++i) {
       std::vector<std::int16_t> clip;
       for (std::size_t k = kCuts[i]; k < std::min(kCuts[i + 1], samples.size()); ++k) {

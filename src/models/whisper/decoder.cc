@@ -121,24 +121,24 @@ Result<Decoder> Decoder::load(const Config& config, const layers::Parameters& pa
 }
 
 void Decoder::encode_windows(ExecContext& context, ConstMatrix encoder_output, std::span<const int> windows,
-                             cache::KvPool& cross, layers::Buffer& scratch) const {
+                             cache::KvPool& cross, EncoderBuffers& buffers) const {
   const std::int64_t d = config_.d_model, frames = config_.max_source_positions;
   CHECK(encoder_output.rows == static_cast<std::int64_t>(windows.size()) * frames, "frames of every window");
-  const Matrix kv = scratch.matrix(encoder_output.rows, 2 * d);
+  const Matrix kv = buffers.wide.matrix(encoder_output.rows, 2 * d);
   for (const int window : windows) cross.truncate(window, 0);
-  std::vector<kernels::AppendArgs> appends(windows.size());
   for (int layer = 0; layer < config_.decoder_layers; ++layer) {
     blocks_[static_cast<std::size_t>(layer)].cross_kv_proj.forward(context, encoder_output, kv);
+    buffers.appends.clear();
     for (std::size_t i = 0; i < windows.size(); ++i) {
       const float* keys = kv.row(static_cast<std::int64_t>(i) * frames);
-      appends[i] = {.kv = &cross.at(windows[i], layer),
-                    .k = keys,
-                    .ldk = kv.stride,
-                    .v = keys + d,
-                    .ldv = kv.stride,
-                    .count = frames};
+      buffers.appends.push_back({.kv = &cross.at(windows[i], layer),
+                                 .k = keys,
+                                 .ldk = kv.stride,
+                                 .v = keys + d,
+                                 .ldv = kv.stride,
+                                 .count = frames});
     }
-    kernels::kv_append(context, appends);
+    kernels::kv_append(context, buffers.appends);
   }
 }
 

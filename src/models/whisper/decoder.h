@@ -9,6 +9,7 @@
 #include "layers/buffer.h"
 #include "layers/layer_list.h"
 #include "models/whisper/config.h"
+#include "models/whisper/encoder.h"
 #include "models/whisper/known_sizes.h"
 
 namespace oasr::models::whisper {
@@ -66,10 +67,10 @@ class Decoder {
   static Result<Decoder> load(const Config& config, const layers::Parameters& parameters,
                               const layers::WeightOptions& options);
 
-  // Projects encoder output [windows T, D] to the cross-attention keys and values of `windows`, slots of `cross`.
-  // `scratch` has room for [windows T, 2D].
+  // Projects encoder output [windows T, D] to the cross-attention keys and values of `windows`, slots of `cross`,
+  // with the memory of the encoder's pass.
   void encode_windows(ExecContext& context, ConstMatrix encoder_output, std::span<const int> windows,
-                      cache::KvPool& cross, layers::Buffer& scratch) const;
+                      cache::KvPool& cross, EncoderBuffers& buffers) const;
 
   // Runs all pieces through all blocks and appends to their caches. The result [tokens, D] is the
   // residual stream in the order of the pieces, before the final norm, in buffers.x. A row depends

@@ -147,26 +147,26 @@ WindowId State::take_window() {
   return static_cast<WindowId>(free - window_open_.begin());
 }
 
-std::vector<WindowId> State::encode(std::span<const MelWindow> windows) {
-  std::vector<WindowId> ids;
+void State::encode(std::span<const MelWindow> windows, std::span<WindowId> ids) {
+  CHECK(ids.size() == windows.size(), "an id for every window");
+  std::size_t taken = 0;
   try {
-    while (ids.size() < windows.size()) {
-      const std::size_t first = ids.size(), count = std::min(windows_together(), windows.size() - first);
-      for (std::size_t i = 0; i < count; ++i) ids.push_back(take_window());
-      encode(windows.subspan(first, count), std::span(ids).subspan(first));
+    while (taken < windows.size()) {
+      const std::size_t first = taken, count = std::min(windows_together(), windows.size() - first);
+      while (taken < first + count) ids[taken++] = take_window();
+      encode_together(windows.subspan(first, count), ids.subspan(first, count));
     }
   } catch (...) {
-    for (const WindowId id : ids) release(id);
+    for (const WindowId id : ids.first(taken)) release(id);
     throw;
   }
-  return ids;
 }
 
 // One pass.
-void State::encode(std::span<const MelWindow> windows, std::span<const WindowId> ids) {
+void State::encode_together(std::span<const MelWindow> windows, std::span<const WindowId> ids) {
   as_graph(context_.gpu, Starts::after, [&] {
     const Matrix output = network_->encoder.forward(context_, windows, encoder_buffers_);
-    network_->decoder.encode_windows(context_, output, ids, cross_, encoder_buffers_.wide);
+    network_->decoder.encode_windows(context_, output, ids, cross_, encoder_buffers_);
     faults_.audio_rows(-1);
     if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
     if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);

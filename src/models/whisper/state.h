@@ -48,7 +48,7 @@ class State final : public AedState {
   State(std::shared_ptr<const Network> network, ExecContext context, StateOptions options);
 
   using AedState::encode;
-  std::vector<WindowId> encode(std::span<const MelWindow> windows) override;
+  void encode(std::span<const MelWindow> windows, std::span<WindowId> ids) override;
   void release(WindowId window) override;
   decode::RowId open_row(WindowId window) override;
   void close_row(decode::RowId row) override;
@@ -69,7 +69,7 @@ class State final : public AedState {
  private:
   std::size_t windows_together() const;
   WindowId take_window();
-  void encode(std::span<const MelWindow> windows, std::span<const WindowId> ids);
+  void encode_together(std::span<const MelWindow> windows, std::span<const WindowId> ids);
   void forward(std::span<const Input> inputs, std::span<float> logits);
   // The head on rows x of the decoder; logits [x.rows, V] on the host.
   void head(Matrix x, std::span<float> logits);
