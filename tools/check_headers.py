@@ -5,7 +5,8 @@
 
 Include paths and definitions come from the build folder's compile_commands.json. A header whose name
 holds an instruction set (avx2, avx512, avx_vnni, amx) is compiled for it. x.h is not compiled again where
-the build compiles x.cc and x.cc includes x.h before anything else: the build is that check.
+the build compiles a source that includes it before anything else (and without precompiled headers, as tests
+have them): the build is that check.
 """
 
 import argparse
@@ -31,14 +32,24 @@ def read_database(build):
     return json.loads(database.read_text()) if database and database.is_file() else []
 
 
-def built_alone(header, built):
-    """Whether a source of the build is named like the header and includes it, guarded, first."""
-    source = header.with_suffix(".cc")
-    if source.resolve() not in built:
-        return False
-    first = re.search(r'^#include [<"](.*)[>"]$', source.read_text(), re.M)
-    guarded = re.search(r"^#pragma once$", header.read_text(), re.M)
-    return bool(first and guarded and header.as_posix().endswith("/" + first[1]))
+def first_headers(database):
+    """What the sources of the build include first, as they write it: "tensor/dtype.h"."""
+    firsts = set()
+    for entry in database:
+        source = Path(entry["file"])
+        if "cmake_pch" in entry["command"] or source.suffix != ".cc":
+            continue
+        first = re.search(r'^#include [<"](.*)[>"]$', source.read_text(), re.M)
+        if first:
+            firsts.add(first[1])
+    return firsts
+
+
+def built_alone(header, root, firsts):
+    """Whether a source of the build includes the header, which is guarded, before anything else."""
+    named = {header.relative_to(root / folder).as_posix() for folder in ("include", "src", "apps")
+             if header.is_relative_to(root / folder)}
+    return bool(named & firsts) and bool(re.search(r"^#pragma once$", header.read_text(), re.M))
 
 
 def project_flags(database):
@@ -83,9 +94,9 @@ def main():
     root = args.root.resolve()
     database = read_database(args.build)
     flags = project_flags(database)
-    built = {Path(entry["file"]).resolve() for entry in database}
+    firsts = first_headers(database)
     every = code_files(root, ("include", "src", "apps"), (".h",))
-    headers = [h for h in every if not built_alone(h, built)]
+    headers = [h for h in every if not built_alone(h, root, firsts)]
     with ThreadPoolExecutor(args.jobs) as pool:
         complaints = pool.map(lambda h: compile_alone(h, root, args.compiler, flags), headers)
     errors = []
