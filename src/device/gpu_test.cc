@@ -116,6 +116,20 @@ TEST_F(OnGpu, RefusesMoreMemoryThanThereIsAndGoesOn) {
   gpu->wait();
 }
 
+TEST_F(OnGpu, GivesMemoryThatCameBackToTheNextOfItsSize) {
+  const std::size_t before = gpu->free_bytes();
+  std::byte* first = nullptr;
+  {
+    Memory memory(gpu.get(), 32 << 20);
+    first = memory.data();
+    EXPECT_LT(gpu->free_bytes(), before);
+  }
+  EXPECT_GE(gpu->free_bytes() + (2 << 20), before) << "what is kept counts as free";
+  Memory larger(gpu.get(), 64 << 20), same(gpu.get(), (32 << 20) - 5);
+  EXPECT_NE(larger.data(), first);
+  EXPECT_EQ(same.data(), first);
+}
+
 TEST_F(OnGpu, GivesScratchThatKeepsItsSize) {
   std::byte* large = gpu->scratch(1 << 20);
   EXPECT_EQ(gpu->scratch(100), large);

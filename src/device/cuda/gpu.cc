@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "device/cuda/freed_memory.h"
 #include "device/cuda/kernel_graph.h"
 
 namespace oasr {
@@ -116,6 +117,7 @@ Pinned pinned(std::size_t bytes) {
 struct Gpu::State {
   GpuInfo info;
   cudaStream_t stream = nullptr;
+  FreedMemory freed;
   std::byte* scratch = nullptr;
   std::size_t scratch_bytes = 0;
   Pinned staging;
@@ -144,7 +146,7 @@ struct Gpu::State {
 
   ~State() {
     if (stream != nullptr) cudaStreamSynchronize(stream);
-    cudaFree(scratch);
+    freed.give(scratch);
     cudaFree(rows);
     cudaFree(arguments);
     if (stream != nullptr) cudaStreamDestroy(stream);
@@ -245,8 +247,18 @@ void* Gpu::stream() const {
 
 std::byte* Gpu::allocate(std::size_t bytes) {
   state_->enter();
+  bytes = std::max<std::size_t>(bytes, 1);
+  if (std::byte* kept = state_->freed.take(bytes)) {
+    state_->allocated += bytes;
+    return kept;
+  }
   void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  cudaError_t status = cudaMalloc(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation && state_->freed.bytes() > 0) {
+    std::ignore = cudaGetLastError();
+    state_->freed.release();
+    status = cudaMalloc(&memory, bytes);
+  }
   if (status == cudaErrorMemoryAllocation) {
     std::ignore = cudaGetLastError();
     throw GpuOutOfMemory(fmt::format("out of GPU memory: {:.1f} MiB asked for, {:.1f} of {:.1f} MiB are free",
@@ -256,19 +268,21 @@ std::byte* Gpu::allocate(std::size_t bytes) {
   }
   check(status, "reserving memory");
   state_->allocated += bytes;
+  state_->freed.note(static_cast<std::byte*>(memory), bytes);
   return static_cast<std::byte*>(memory);
 }
 
+// What is still in the queue runs before whatever the next owner puts in.
 void Gpu::free(std::byte* memory) noexcept {
   state_->start_section();  // whose kernels may use it
-  cudaFree(memory);
+  state_->freed.give(memory);
 }
 
 std::size_t Gpu::free_bytes() const {
   state_->enter();
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for its memory");
-  return free;
+  return free + state_->freed.bytes();
 }
 
 std::byte* Gpu::allocate_host(std::size_t bytes) {
@@ -285,9 +299,7 @@ void Gpu::free_host(std::byte* memory) noexcept { cudaFreeHost(memory); }
 
 std::byte* Gpu::scratch(std::size_t bytes) {
   if (state_->scratch_bytes < bytes) {
-    wait();
-    cudaFree(state_->scratch);
-    state_->scratch = nullptr;
+    if (state_->scratch != nullptr) free(std::exchange(state_->scratch, nullptr));
     state_->scratch_bytes = 0;
     state_->scratch = allocate(bytes);
     state_->scratch_bytes = bytes;
