@@ -76,18 +76,31 @@ std::int64_t State::rows_of_step(const Utterance& utterance) const {
 
 bool State::ready(UtteranceId utterance) const { return rows_of_step(at(utterance)) > 0; }
 
-void State::embed(Utterance& utterance, Matrix x) {
-  const std::int64_t dim = network_->config.input_dim, rate = network_->config.subsampling_rate();
-  const std::int64_t needed = (x.rows - 1) * rate + network_->config.right_context() + 1;
-  ConstMatrix features{utterance.features.data(), needed, dim, dim};
-  if (context_.gpu != nullptr) {
-    features_.reserve(needed * dim);
-    const Matrix uploaded = features_.matrix(needed, dim);
-    to_device(context_.gpu, uploaded.data, std::span(utterance.features).first(static_cast<std::size_t>(needed * dim)));
-    features = uploaded;
+// Feature frames that `rows` encoder frames are made of.
+std::int64_t State::features_of(std::int64_t rows) const {
+  return (rows - 1) * network_->config.subsampling_rate() + network_->config.right_context() + 1;
+}
+
+// The features of a step's pieces, one after the other where kernels read them; on the host they stay where they are.
+void State::place_features(std::span<const UtteranceId> utterances) {
+  const std::int64_t dim = network_->config.input_dim;
+  std::int64_t frames = 0;
+  placed_.clear();
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    const std::int64_t needed = features_of(pieces_[i].rows);
+    placed_.push_back({at(utterances[i]).features.data(), needed, dim, dim});
+    frames += needed;
   }
-  network_->embed.forward(context_, features, x, embed_buffers_);
-  utterance.features.erase(utterance.features.begin(), utterance.features.begin() + x.rows * rate * dim);
+  if (context_.gpu == nullptr) return;
+  features_.reserve(frames * dim);
+  const Matrix all = features_.matrix(frames, dim);
+  std::int64_t first = 0;
+  for (ConstMatrix& features : placed_) {
+    const Matrix there = all.row_range(first, features.rows);
+    to_device(context_.gpu, there.data, {features.data, static_cast<std::size_t>(features.rows * dim)});
+    first += features.rows;
+    features = there;
+  }
 }
 
 // The new frames of an utterance, the last of those in its cache.
@@ -138,25 +151,28 @@ void State::step(std::span<const UtteranceId> utterances) {
   x_.reserve(rows * d);
   log_probs_.reserve(rows * vocabulary);
   const Matrix x = x_.matrix(rows, d);
-  std::int64_t row = 0;
-  for (std::size_t i = 0; i < utterances.size(); ++i) {
-    embed(at(utterances[i]), x.row_range(row, pieces_[i].rows));
-    row += pieces_[i].rows;
-  }
+  place_features(utterances);
   Matrix output;
   const Matrix logits = log_probs_.matrix(rows, vocabulary);
   // Of a few streams all kernels are small.
   constexpr std::int64_t kFewRows = 64;
   as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      network_->embed.forward(context_, placed_[i], x.row_range(first, pieces_[i].rows), embed_buffers_);
+      first += pieces_[i].rows;
+    }
     output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
     network_->ctc_lo.forward(context_, output, logits);
   });
   const Matrix log_probs = on_host(logits, host_log_probs_);
   log_softmax(log_probs);
-  row = 0;
+  const std::int64_t rate = network_->config.subsampling_rate(), dim = network_->config.input_dim;
+  std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t count = pieces_[i].rows;
     Utterance& utterance = at(utterances[i]);
+    utterance.features.erase(utterance.features.begin(), utterance.features.begin() + count * rate * dim);
     keep(utterance, output.row_range(row, count));
     utterance.log_probs = log_probs.row_range(row, count);
     const auto first = faulty_rows_.begin() + row;
@@ -224,59 +240,80 @@ void State::score(std::span<const Item> items) {
   if (network_->right) score_direction(*network_->right, items, false);
 }
 
-// One pass over all hypotheses of an utterance after the other: sos and the tokens in, log-probabilities
-// of the tokens and eos out.
+// sos and the tokens of hypotheses in, log-probabilities of the tokens and eos out. On a GPU the hypotheses of many
+// utterances share a pass; a processor is busy with those of one, whose memory its caches may hold.
 void State::score_direction(const Decoder& decoder, std::span<const Item> items, bool left) {
-  const Config& config = network_->config;
-  const std::int64_t d = config.encoder.output_size;
+  constexpr std::size_t kRows = 4096;  // of a pass, unless one utterance has more
   std::map<int, std::vector<const Item*>> by_utterance;
   for (const Item& item : items) {
     if (left || !item.right.empty()) by_utterance[item.utterance].push_back(&item);
   }
-  const int heads = config.decoder->attention_heads, head_dim = static_cast<int>(d) / heads;
+  std::vector<const Item*> pass;
+  std::size_t rows = 0;
+  const auto run = [&] {
+    if (!pass.empty()) score_pass(decoder, pass, left);
+    pass.clear();
+    rows = 0;
+  };
   for (const auto& [id, wanted] : by_utterance) {
-    Utterance& utterance = at(id);
-    CHECK(utterance.cache.frames() > 0, "an utterance with frames");
-    std::vector<std::vector<TokenId>> inputs;
-    std::size_t longest = 0;
-    for (const Item* item : wanted) {
-      std::vector<TokenId> tokens = {config.sos};
-      tokens.insert(tokens.end(), item->tokens.begin(), item->tokens.end());
-      if (!left) std::reverse(tokens.begin() + 1, tokens.end());
-      longest = std::max(longest, tokens.size());
-      inputs.push_back(std::move(tokens));
+    std::size_t more = 0;
+    for (const Item* item : wanted) more += item->tokens.size() + 1;
+    if (context_.gpu == nullptr || rows + more > kRows) run();
+    pass.insert(pass.end(), wanted.begin(), wanted.end());
+    rows += more;
+  }
+  run();
+}
+
+// One pass of the decoder; items of an utterance are neighbours.
+void State::score_pass(const Decoder& decoder, std::span<const Item* const> items, bool left) {
+  const Config& config = network_->config;
+  const std::int64_t d = config.encoder.output_size;
+  const int heads = config.decoder->attention_heads, head_dim = static_cast<int>(d) / heads;
+  std::vector<std::vector<TokenId>> inputs;
+  std::vector<TokenPiece> pieces;
+  std::vector<int> utterances;
+  std::int64_t longest = 0, frames = 0;
+  for (const Item* item : items) {
+    if (utterances.empty() || utterances.back() != item->utterance) utterances.push_back(item->utterance);
+    CHECK(at(item->utterance).cache.frames() > 0, "an utterance with frames");
+    frames = std::max(frames, at(item->utterance).cache.frames());
+    std::vector<TokenId>& tokens = inputs.emplace_back(std::vector<TokenId>{config.sos});
+    tokens.insert(tokens.end(), item->tokens.begin(), item->tokens.end());
+    if (!left) std::reverse(tokens.begin() + 1, tokens.end());
+    longest = std::max(longest, static_cast<std::int64_t>(tokens.size()));
+    pieces.push_back({.slot = static_cast<int>(pieces.size()),
+                      .utterance = static_cast<int>(utterances.size()) - 1,
+                      .tokens = {}});
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].tokens = inputs[i];
+  cache::KvPool cross({.slots = static_cast<int>(utterances.size()), .layers = decoder.blocks(), .heads = heads,
+                       .head_dim = head_dim, .capacity = frames, .storage = DType::f32},
+                      context_.gpu);
+  cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
+                      .head_dim = head_dim, .capacity = longest, .storage = DType::f32},
+                     context_.gpu);
+  Matrix logits;
+  as_graph(context_.gpu, Starts::after, [&] {
+    for (std::size_t i = 0; i < utterances.size(); ++i) {
+      decoder.encode(context_, at(utterances[i]).output(d), static_cast<int>(i), cross, decoder_buffers_);
     }
-    cache::KvPool cross({.slots = 1, .layers = decoder.blocks(), .heads = heads, .head_dim = head_dim,
-                         .capacity = utterance.cache.frames(), .storage = DType::f32},
-                        context_.gpu);
-    cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
-                        .head_dim = head_dim, .capacity = static_cast<std::int64_t>(longest), .storage = DType::f32},
-                       context_.gpu);
-    std::vector<TokenPiece> pieces;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      pieces.push_back({.slot = static_cast<int>(i), .utterance = 0, .tokens = inputs[i]});
+    const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
+    decoder_log_probs_.reserve(hidden.rows * config.output_dim);
+    logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
+    decoder.logits(context_, hidden, logits);
+  });
+  const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
+  log_softmax(log_probs);
+  std::int64_t row = 0;
+  for (const Item* item : items) {
+    const std::span<float> out = left ? item->left : item->right;
+    const std::size_t n = item->tokens.size();
+    for (std::size_t t = 0; t < n; ++t) {
+      const std::size_t place = left ? t : n - 1 - t;  // the token that step t predicts
+      out[place] = log_probs.row(row++)[item->tokens[place]];
     }
-    Matrix logits;
-    as_graph(context_.gpu, Starts::after, [&] {
-      decoder.encode(context_, utterance.output(d), 0, cross, decoder_buffers_);
-      const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
-      decoder_log_probs_.reserve(hidden.rows * config.output_dim);
-      logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
-      decoder.logits(context_, hidden, logits);
-    });
-    const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
-    log_softmax(log_probs);
-    std::int64_t row = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Item& item = *wanted[i];
-      const std::span<float> out = left ? item.left : item.right;
-      const std::size_t n = item.tokens.size();
-      for (std::size_t t = 0; t < n; ++t) {
-        const std::size_t place = left ? t : n - 1 - t;  // the token that step t predicts
-        out[place] = log_probs.row(row++)[item.tokens[place]];
-      }
-      out[n] = log_probs.row(row++)[config.eos];
-    }
+    out[n] = log_probs.row(row++)[config.eos];
   }
 }
 

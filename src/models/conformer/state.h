@@ -62,12 +62,14 @@ class State final : public CtcState {
   const Utterance& at(UtteranceId utterance) const { return *utterances_[static_cast<std::size_t>(utterance)]; }
   std::int64_t feature_frames(const Utterance& utterance) const;
   std::int64_t rows_of_step(const Utterance& utterance) const;
-  void embed(Utterance& utterance, Matrix x);
+  std::int64_t features_of(std::int64_t rows) const;
+  void place_features(std::span<const UtteranceId> utterances);
   void keep(Utterance& utterance, ConstMatrix output);
   Matrix on_host(Matrix x, HostFloats& room);
   void log_softmax(Matrix x);
   void note_faults(std::span<const UtteranceId> utterances);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
+  void score_pass(const Decoder& decoder, std::span<const Item* const> items, bool left);
 
   std::shared_ptr<const Network> network_;
   ExecContext context_;
@@ -79,7 +81,8 @@ class State final : public CtcState {
   layers::Buffer features_, x_, log_probs_, decoder_log_probs_;
   HostFloats host_log_probs_, host_decoder_log_probs_;  // of a GPU
   std::vector<unsigned char> faulty_rows_;              // of the last log_softmax(): not finite
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;           // of the running step, and their features
+  std::vector<ConstMatrix> placed_;
   DecoderBuffers decoder_buffers_;
   std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free
   std::vector<Fault> faults_;
