@@ -6,12 +6,25 @@
 
 namespace oasr::engine {
 
-CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end)
+namespace {
+
+// On the threads of a pool; in a loop of this pool on the thread that asks.
+ForEach on(ThreadPool& pool) {
+  return [&pool](std::size_t items, const std::function<void(std::size_t)>& body) {
+    pool.parallel_for(static_cast<std::int64_t>(items),
+                      [&](std::int64_t i, int) { body(static_cast<std::size_t>(i)); });
+  };
+}
+
+}  // namespace
+
+CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end,
+                           ThreadPool& pool)
     : plan_(plan),
       audio_(audio),
       callbacks_(callbacks),
       front_end_(front_end),
-      utterances_(audio, plan.model->front_end().sample_rate, plan.vad) {}
+      utterances_(audio, plan.model->front_end().sample_rate, plan.vad, on(pool)) {}
 
 Status CtcRecording::read(std::vector<float>& features) {
   const double rate = plan_.model->front_end().sample_rate;

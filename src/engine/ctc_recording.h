@@ -15,7 +15,8 @@ namespace oasr::engine {
 class CtcRecording {
  public:
   // All must outlive the recording; `callbacks` are called from take(). front_end: null for the processor.
-  CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end);
+  CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end,
+               ThreadPool& pool);
 
   // Features [n, input_dim] of the next utterance, n > 0. False: the recording is over, or has failed. Recordings
   // may do so at a time.

@@ -76,10 +76,15 @@ struct CtcTranscriber::Impl {
   std::vector<std::vector<float>> next_features(const std::vector<Active>& active) {
     const Stopwatch watch(times.features);
     std::vector<std::vector<float>> features(active.size());
-    context.pool->parallel_for(static_cast<std::int64_t>(active.size()), [&](std::int64_t i, int) {
+    const auto next = [&](std::int64_t i, int) {
       const auto at = static_cast<std::size_t>(i);
       if (!active[at].recording->next(features[at])) features[at].clear();
-    });
+    };
+    if (active.size() == 1) {
+      next(0, 0);  // the threads are its own
+    } else {
+      context.pool->parallel_for(static_cast<std::int64_t>(active.size()), next);
+    }
     return features;
   }
 
@@ -225,7 +230,8 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
   bool admitted = false;
   const auto admit = [&](std::vector<Active>& active) {
     if (std::exchange(admitted, true)) return false;
-    auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get());
+    auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get(),
+                                                    *impl_->context.pool);
     active.push_back({0, nullptr, std::move(recording)});
     return true;
   };
@@ -260,7 +266,8 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
     }
     active.push_back({index, std::move(*audio), nullptr});
     Active& entry = active.back();
-    entry.recording = std::make_unique<CtcRecording>(*plan, *entry.owned, each, impl_->front_end.get());
+    entry.recording = std::make_unique<CtcRecording>(*plan, *entry.owned, each, impl_->front_end.get(),
+                                                      *impl_->context.pool);
     return true;
   };
   impl_->run(*plan, static_cast<std::size_t>(impl_->batch_size), callbacks, admit, results);

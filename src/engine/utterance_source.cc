@@ -1,11 +1,12 @@
 #include "engine/utterance_source.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace oasr::engine {
 namespace {
 
-constexpr std::size_t kRead = 16'000;  // samples at a time
+constexpr std::size_t kRead = 128'000;  // samples at a time: work for many threads
 
 // For recordings that are cut only because they are long: pauses between sentences.
 VadOptions pauses() {
@@ -18,8 +19,8 @@ VadOptions pauses() {
 
 }  // namespace
 
-UtteranceSource::UtteranceSource(AudioSource& audio, int sample_rate, const VadOptions& vad)
-    : audio_(audio), sample_rate_(sample_rate), options_(vad) {
+UtteranceSource::UtteranceSource(AudioSource& audio, int sample_rate, const VadOptions& vad, ForEach each)
+    : audio_(audio), sample_rate_(sample_rate), options_(vad), each_(std::move(each)) {
   if (options_.max_speech_s <= 0 || options_.max_speech_s > kLongestPiece) options_.max_speech_s = kLongestPiece;
 }
 
@@ -36,7 +37,7 @@ Status UtteranceSource::read_more() {
   if (ended_) {
     vad_->finish(scratch_);
   } else {
-    vad_->push(std::span(held_).subspan(before), scratch_);
+    vad_->push(std::span(held_).subspan(before), scratch_, each_);
   }
   found_.insert(found_.end(), scratch_.begin(), scratch_.end());
   return {};
@@ -52,7 +53,7 @@ Status UtteranceSource::start_cutting() {
   }
   vad_.emplace(options_.enabled ? options_ : pauses());
   scratch_.clear();
-  vad_->push(held_, scratch_);
+  vad_->push(held_, scratch_, each_);
   if (ended_) vad_->finish(scratch_);
   found_.insert(found_.end(), scratch_.begin(), scratch_.end());
   return {};

@@ -26,8 +26,8 @@ struct Utterance {
 class UtteranceSource {
  public:
   // `vad.enabled`: cut at pauses whatever the length. Its rules are taken as they are, but for the longest
-  // piece.
-  UtteranceSource(AudioSource& audio, int sample_rate, const VadOptions& vad);
+  // piece. Pauses are found with `each`.
+  UtteranceSource(AudioSource& audio, int sample_rate, const VadOptions& vad, ForEach each = in_turn);
 
   // The next utterance; nothing at the end. Errors: the source's, and unsupported for a recording to be cut
   // at a rate that voice activity detection does not know.
@@ -44,6 +44,7 @@ class UtteranceSource {
   AudioSource& audio_;
   int sample_rate_;
   VadOptions options_;
+  ForEach each_;
   bool begun_ = false, ended_ = false;
   std::int64_t samples_ = 0;
   std::vector<float> held_;      // samples of the recording from held_begin_ on

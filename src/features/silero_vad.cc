@@ -92,6 +92,7 @@ struct InMemory<SixteenLanes> {
 };
 
 constexpr std::size_t kBatch = 8;  // steps whose convolutions are computed together
+constexpr std::size_t kTogether = 256;  // steps that are in memory, 10 KiB each, at most
 
 // Rows of a product: x of each and where its y goes, from which its sums start.
 struct Rows {
@@ -176,7 +177,36 @@ OASR_PART inline void relu(float* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] = std::max(values[i], 0.0f);
 }
 
-float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
+// x becomes e to the power of x, x in [-87, 88] (x outside is taken for the nearer end): 2^n times a Taylor sum of seven powers of
+// r, x = n ln 2 + r with |r| <= ln 2 / 2, whose rest is 6e-9; the roundings of the sum and of r are about 2^-23.
+// Multiplications and additions only, so that the bits depend neither on the vector nor on a library.
+// (In place: vectors are no results of functions without AVX.)
+template <class Lanes>
+OASR_PART inline void exponential(Lanes& x) {
+  using Bits = decltype(x < x);  // integers of the same number and size
+  constexpr float kRound = 0x1.8p23f;                                // + and - it rounds to an integer
+  constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;  // n kLn2High is exact
+  x = x < -87.0f ? Lanes{} - 87.0f : x;
+  x = x > 88.0f ? Lanes{} + 88.0f : x;
+  const Lanes shifted = x * 0x1.715476p0f + kRound, n = shifted - kRound;
+  const Lanes r = x - n * kLn2High - n * kLn2Low;
+  Lanes sum = Lanes{} + 1.0f / 5040;
+  for (const float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) sum = sum * r + factor;
+  const Bits power = ((Bits)shifted << 23) + 0x3f80'0000;  // 2^n; casts of vectors keep the bits
+  x = sum * (Lanes)power;
+}
+template <class Lanes>
+OASR_PART inline void sigmoid(Lanes& x) {
+  x = -x;
+  exponential(x);
+  x = 1.0f / (1.0f + x);
+}
+template <class Lanes>
+OASR_PART inline void hyperbolic_tangent(Lanes& x) {
+  x += x;
+  exponential(x);
+  x = 1.0f - 2.0f / (1.0f + x);
+}
 
 // A matrix of the cell: of the input ("ih"), or of the hidden state ("hh"). Both biases go to the first.
 Dense lstm_weights(Weights& file, const std::string& part) {
@@ -224,14 +254,19 @@ struct SileroVad::State {
     std::array<float, 4 * kUnits> gates{};
   };
 
-  // The file's spectrum is a convolution with a Hann-windowed Fourier basis: a transform.
-  void magnitudes(std::span<const float, kStep> samples, Activations& of) {
+  struct Batch {
+    std::array<Activations, kBatch> steps;
+    PowerSpectrum spectrum{kWindow};
+  };
+
+  // The file's spectrum is a convolution with a Hann-windowed Fourier basis: a transform. `before`: the last samples
+  // of the step before.
+  static void magnitudes(const float* before, const float* samples, PowerSpectrum& spectrum, Activations& of) {
     std::array<float, kContext + kStep + kReflected> window;
-    std::copy(context.begin(), context.end(), window.begin());
-    std::copy(samples.begin(), samples.end(), window.begin() + kContext);
+    std::copy(before, before + kContext, window.begin());
+    std::copy(samples, samples + kStep, window.begin() + kContext);
     constexpr std::size_t kLast = kContext + kStep - 1;
     for (std::size_t i = 1; i <= kReflected; ++i) window[kLast + i] = window[kLast - i];
-    std::copy(samples.end() - kContext, samples.end(), context.begin());
     std::array<const float*, kFrames> frames;
     for (std::size_t t = 0; t < kFrames; ++t) frames[t] = &window[t * kHop];
     const auto power = spectrum.transform(frames);
@@ -241,43 +276,64 @@ struct SileroVad::State {
     }
   }
 
-  // The scores of up to kBatch steps.
-  void steps(std::span<const float> samples, float* scores) {
-    const std::size_t count = samples.size() / kStep;
-    for (std::size_t i = 0; i < count; ++i) magnitudes(samples.subspan(i * kStep).first<kStep>(), batch[i]);
+  // The scores of up to kTogether steps: what depends on a step alone batch by batch, in any order, then what depends on
+  // the step before.
+  void steps(std::span<const float> samples, float* scores, const ForEach& each) {
+    const std::size_t count = samples.size() / kStep, full = (count + kBatch - 1) / kBatch;
+    if (batches.size() < full) batches.resize(full);
+    each(full, [&](std::size_t b) {
+      const std::size_t first = b * kBatch, size = std::min(kBatch, count - first);
+      for (std::size_t i = 0; i < size; ++i) {
+        const float* at = samples.data() + (first + i) * kStep;
+        magnitudes(first + i == 0 ? context.data() : at - kContext, at, batches[b].spectrum, batches[b].steps[i]);
+      }
+      convolutions(batches[b], size);
+    });
+    for (std::size_t i = 0; i < count; ++i) scores[i] = recur(batches[i / kBatch].steps[i % kBatch].gates.data());
+    std::copy(samples.end() - kContext, samples.end(), context.begin());
+  }
+
+  // The same bits for every kind of Lanes.
+  void convolutions(Batch& batch, std::size_t count) const {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return score_avx512(count, scores);
-    if (__builtin_cpu_supports("avx2")) return score_avx2(count, scores);
+    if (avx512) return convolutions_avx512(batch, count);
+    if (avx2) return convolutions_avx2(batch, count);
 #endif
-    score<FrameLanes>(count, scores);
+    convolve<FrameLanes>(batch, count);
+  }
+  float recur(float* gates) {
+#if defined(__x86_64__)
+    if (avx512) return recur_avx512(gates);
+    if (avx2) return recur_avx2(gates);
+#endif
+    return recur<FrameLanes>(gates);
   }
 
 #if defined(__x86_64__)
-  [[gnu::target("avx2")]] void score_avx2(std::size_t count, float* scores) { score<EightLanes>(count, scores); }
-  [[gnu::target("avx512f")]] void score_avx512(std::size_t count, float* scores) {
-    score<SixteenLanes>(count, scores);
+  [[gnu::target("avx2")]] void convolutions_avx2(Batch& batch, std::size_t count) const {
+    convolve<EightLanes>(batch, count);
   }
+  [[gnu::target("avx512f")]] void convolutions_avx512(Batch& batch, std::size_t count) const {
+    convolve<SixteenLanes>(batch, count);
+  }
+  [[gnu::target("avx2")]] float recur_avx2(float* gates) { return recur<EightLanes>(gates); }
+  [[gnu::target("avx512f")]] float recur_avx512(float* gates) { return recur<SixteenLanes>(gates); }
 #endif
 
-  // Of the spectra; the same bits for every kind of Lanes. What depends on a step alone is computed for all steps
-  // together, then what depends on the step before.
   template <class Lanes>
-  OASR_PART void score(std::size_t count, float* scores) {
-    convolutions<Lanes>(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      Activations& step = batch[i];
-      Rows hidden_row;
-      hidden_row.add(hidden.data(), step.gates.data());
-      lstm_hidden.apply<Lanes>(hidden_row);
-      scores[i] = cell_step(step.gates.data());
-    }
+  OASR_PART float recur(float* gates) {
+    Rows row;
+    row.add(hidden.data(), gates);
+    lstm_hidden.apply<Lanes>(row);
+    return cell_step<Lanes>(gates);
   }
 
+  // From spectra to what the cell gets of the step itself.
   template <class Lanes>
-  OASR_PART void convolutions(std::size_t count) {
+  OASR_PART void convolve(Batch& batch, std::size_t count) const {
     Rows rows1, rows2, rows3, rows4, rows5;
     for (std::size_t i = 0; i < count; ++i) {
-      Activations& step = batch[i];
+      Activations& step = batch.steps[i];
       for (std::size_t t = 0; t < 4; ++t) rows1.add(&step.spectra[t * kBins], &step.a1[(t + 1) * 128]);
       for (std::size_t t = 0; t < 2; ++t) rows2.add(&step.a1[2 * t * 128], &step.a2[(t + 1) * 64]);
       rows3.add(step.a2.data(), &step.a3[64]);
@@ -285,36 +341,54 @@ struct SileroVad::State {
       rows5.add(step.a4.data(), step.gates.data());
     }
     conv1.apply_to_bias<Lanes>(rows1);
-    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a1[128], 4 * 128);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch.steps[i].a1[128], 4 * 128);
     conv2.apply_to_bias<Lanes>(rows2);
-    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a2[64], 2 * 64);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch.steps[i].a2[64], 2 * 64);
     conv3.apply_to_bias<Lanes>(rows3);
-    for (std::size_t i = 0; i < count; ++i) relu(&batch[i].a3[64], 64);
+    for (std::size_t i = 0; i < count; ++i) relu(&batch.steps[i].a3[64], 64);
     conv4.apply_to_bias<Lanes>(rows4);
-    for (std::size_t i = 0; i < count; ++i) relu(batch[i].a4.data(), kUnits);
+    for (std::size_t i = 0; i < count; ++i) relu(batch.steps[i].a4.data(), kUnits);
     lstm_input.apply_to_bias<Lanes>(rows5);
   }
 
-  float cell_step(const float* gates) {
-    float score = out_bias;
-    for (std::size_t i = 0; i < kUnits; ++i) {
-      const float in = sigmoid(gates[i]), forget = sigmoid(gates[kUnits + i]);
-      const float candidate = std::tanh(gates[2 * kUnits + i]), out = sigmoid(gates[3 * kUnits + i]);
-      cell[i] = forget * cell[i] + in * candidate;
-      hidden[i] = out * std::tanh(cell[i]);
-      score += out_weights[i] * std::max(hidden[i], 0.0f);
+  template <class Lanes>
+  OASR_PART float cell_step(const float* gates) {
+    using Vector = typename InMemory<Lanes>::Vector;
+    for (std::size_t i = 0; i < kUnits; i += sizeof(Lanes) / sizeof(float)) {
+      auto& stored = reinterpret_cast<Vector&>(cell[i]);
+      const auto* gate = reinterpret_cast<const Vector*>(gates + i);
+      constexpr std::size_t kNext = kUnits * sizeof(float) / sizeof(Lanes);
+      Lanes in = gate[0], forget = gate[kNext], candidate = gate[2 * kNext], out = gate[3 * kNext], memory = stored;
+      sigmoid(in);
+      sigmoid(forget);
+      sigmoid(out);
+      hyperbolic_tangent(candidate);
+      memory = forget * memory + in * candidate;
+      stored = memory;
+      hyperbolic_tangent(memory);
+      reinterpret_cast<Vector&>(hidden[i]) = out * memory;
     }
-    return sigmoid(score);
+    float score = out_bias;
+    for (std::size_t i = 0; i < kUnits; ++i) score += out_weights[i] * std::max(hidden[i], 0.0f);
+    FrameLanes probability = FrameLanes{} + score;
+    sigmoid(probability);
+    return probability[0];
   }
 
   Dense conv1, conv2, conv3, conv4, lstm_input, lstm_hidden;
   std::vector<float> out_weights;
   float out_bias;
-  PowerSpectrum spectrum{kWindow};
-  std::array<Activations, kBatch> batch;
+  std::vector<Batch> batches;
+#if defined(__x86_64__)
+  bool avx2 = __builtin_cpu_supports("avx2"), avx512 = __builtin_cpu_supports("avx512f");
+#endif
   std::array<float, kContext> context{};
   std::array<float, kUnits> hidden{}, cell{};
 };
+
+void in_turn(std::size_t items, const std::function<void(std::size_t)>& body) {
+  for (std::size_t i = 0; i < items; ++i) body(i);
+}
 
 SileroVad::SileroVad() : state_(std::make_unique<State>()) {}
 SileroVad::~SileroVad() = default;
@@ -323,17 +397,17 @@ SileroVad& SileroVad::operator=(SileroVad&&) noexcept = default;
 
 float SileroVad::step(std::span<const float, kVadStep> samples) {
   float score = 0;
-  state_->steps(samples, &score);
+  state_->steps(samples, &score, in_turn);
   return score;
 }
 
-void SileroVad::steps(std::span<const float> samples, std::vector<float>& probabilities) {
+void SileroVad::steps(std::span<const float> samples, std::vector<float>& probabilities, const ForEach& each) {
   CHECK(samples.size() % kStep == 0, "whole steps");
   while (!samples.empty()) {
-    const auto part = samples.first(std::min(samples.size(), kBatch * kStep));
+    const auto part = samples.first(std::min(samples.size(), kTogether * kStep));
     const std::size_t base = probabilities.size();
     probabilities.resize(base + part.size() / kStep);
-    state_->steps(part, &probabilities[base]);
+    state_->steps(part, &probabilities[base], each);
     samples = samples.subspan(part.size());
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <thread>
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -65,6 +66,27 @@ TEST(SileroVad, GivesTheProbabilitiesOfTheReferenceInDouble) {
     // the error of the score by four or more.
     EXPECT_NEAR(got[i], expected[i], 400 * 0x1p-24) << i;
   }
+}
+
+TEST(SileroVad, GivesTheSameBitsWhateverTheOrderOfItsItems) {
+  constexpr std::size_t kSteps = 300;  // more than are in memory at a time
+  const auto voice = synthetic_voice(kSteps * kVadStep);
+  SileroVad alone, backwards, threads;
+  const auto expected = probabilities(alone, voice);
+  std::vector<float> got, of_threads;
+  std::size_t items = 0;
+  backwards.steps(voice, got, [&](std::size_t count, const std::function<void(std::size_t)>& body) {
+    items += count;
+    while (count-- > 0) body(count);
+  });
+  EXPECT_EQ(items, (kSteps + 7) / 8);
+  EXPECT_EQ(got, expected);
+  threads.steps(voice, of_threads, [](std::size_t count, const std::function<void(std::size_t)>& body) {
+    std::thread other([&] { for (std::size_t i = 1; i < count; i += 2) body(i); });
+    for (std::size_t i = 0; i < count; i += 2) body(i);
+    other.join();
+  });
+  EXPECT_EQ(of_threads, expected);
 }
 
 TEST(SileroVad, GivesTheSameBitsForStepsTogetherAndAlone) {

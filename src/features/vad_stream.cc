@@ -118,12 +118,12 @@ std::int64_t SpeechSegmenter::widened_end(const SampleRange& range) const {
 
 VadStream::VadStream(const VadOptions& options) : segmenter_(options) {}
 
-void VadStream::push(std::span<const float> samples, std::vector<SampleRange>& speech) {
+void VadStream::push(std::span<const float> samples, std::vector<SampleRange>& speech, const ForEach& each) {
   samples_ += static_cast<std::int64_t>(samples.size());
   buffer_.insert(buffer_.end(), samples.begin(), samples.end());
   const std::size_t done = buffer_.size() / kVadStep * kVadStep;
   probabilities_.clear();
-  network_.steps(std::span(buffer_).first(done), probabilities_);
+  network_.steps(std::span(buffer_).first(done), probabilities_, each);
   for (const float probability : probabilities_) segmenter_.push(probability, speech);
   buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(done));
 }
