@@ -1,0 +1,117 @@
+// Time of a Conformer's encoder on a GPU: oasr_bench_gpu_conformer MODEL [arithmetic]
+//
+// One step of open utterances: features in host memory, log-probabilities back in host memory. `queue` is the time
+// between events around it in the queue, copies included; `a block` is that over the number of blocks, so subsampling,
+// the CTC head and the copies are shared out among them.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "load/load.h"
+#include "timing.h"
+
+namespace oasr::bench {
+namespace {
+
+struct Times {
+  double queue_us = 0, wall_us = 0;  // medians
+  double launches = 0, graphs = 0;   // of a step
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// `utterances` of `rows` encoder frames each.
+Times measure(Gpu& gpu, models::CtcState& state, const models::CtcModel& model, int utterances, int rows) {
+  const auto bins = static_cast<std::size_t>(model.front_end().num_mel_bins);
+  const auto frames = static_cast<std::size_t>((rows - 1) * model.subsampling_rate() + model.right_context() + 1);
+  std::vector<float> features(frames * bins);
+  std::mt19937 engine(1);
+  for (float& value : features) value = static_cast<float>(engine() % 2000) * 0.01f - 10.0f;
+  const auto stream = static_cast<cudaStream_t>(gpu.stream());
+  cudaEvent_t begin, end;
+  check(cudaEventCreate(&begin), "event");
+  check(cudaEventCreate(&end), "event");
+  std::vector<double> queue, wall;
+  Times times;
+  constexpr int kRounds = 30;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<models::UtteranceId> ids;
+    for (int i = 0; i < utterances; ++i) {
+      ids.push_back(state.open({}, true));
+      state.accept(ids.back(), features);
+      state.finish(ids.back());
+    }
+    const Gpu::Counts before = gpu.counts();
+    const auto start = std::chrono::steady_clock::now();
+    check(cudaEventRecord(begin, stream), "event");
+    state.step(ids);
+    check(cudaEventRecord(end, stream), "event");
+    check(cudaEventSynchronize(end), "wait");
+    const auto took = std::chrono::steady_clock::now() - start;
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin, end), "time");
+    times.launches = static_cast<double>(gpu.counts().kernels - before.kernels);
+    times.graphs = static_cast<double>(gpu.counts().graphs - before.graphs);
+    if (round >= kRounds / 3) {  // graphs and memory are there
+      queue.push_back(1e3 * ms);
+      wall.push_back(std::chrono::duration<double, std::micro>(took).count());
+    }
+    for (const models::UtteranceId id : ids) state.close(id);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  times.queue_us = median(queue);
+  times.wall_us = median(wall);
+  return times;
+}
+
+int run(const char* path, const std::string& arithmetic) {
+  auto gpu = Gpu::open(0);
+  if (!gpu) {
+    std::fprintf(stderr, "%s\n", gpu.error().what.c_str());
+    return 1;
+  }
+  ThreadPool pool(8);
+  ExecContext context{.pool = &pool, .isa = detected_isa(), .gpu = gpu->get()};
+  if (arithmetic == "float16") context.arithmetic = Arithmetic::float16;
+  const auto loaded = load::load_model(path, {}, context);
+  if (!loaded) {
+    std::fprintf(stderr, "%s\n", loaded.error().what.c_str());
+    return 1;
+  }
+  const auto* model = dynamic_cast<const models::CtcModel*>(loaded->model.get());
+  if (model == nullptr) {
+    std::fprintf(stderr, "%s is not a CTC model\n", path);
+    return 1;
+  }
+  int blocks = 0;  // by the first linear layer of each
+  for (const load::LayerReport& layer : loaded->report.layers) {
+    blocks += layer.path.ends_with(".feed_forward.w_1") && layer.path.starts_with("encoder.") ? 1 : 0;
+  }
+  auto state = model->new_state(context);
+  if (!state || blocks == 0) return 1;
+  std::printf("%s, %s, %d blocks\n", (*gpu)->info().name.c_str(), arithmetic.c_str(), blocks);
+  std::printf("%10s %6s %12s %12s %12s %9s %7s\n", "utterances", "rows", "queue, us", "wall, us", "a block, us", "kernels",
+              "graphs");
+  for (const auto& [utterances, rows] : {std::pair{1, 16}, {1, 64}, {1, 128}, {1, 256}, {1, 512}, {4, 128}, {8, 64},
+                                         {16, 128}, {64, 80}, {64, 256}}) {
+    const Times times = measure(**gpu, **state, *model, utterances, rows);
+    std::printf("%10d %6d %12.1f %12.1f %12.1f %9.0f %7.0f\n", utterances, rows, times.queue_us, times.wall_us,
+                times.queue_us / blocks, times.launches, times.graphs);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace oasr::bench
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: oasr_bench_gpu_conformer MODEL [float32|float16]\n");
+    return 1;
+  }
+  return oasr::bench::run(argv[1], argc > 2 ? argv[2] : "float32");
+}
