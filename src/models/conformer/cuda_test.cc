@@ -46,6 +46,9 @@ class ConformerOnGpu : public ConformerFixture, public ::testing::WithParamInter
         last = run(features, mask, mask.chunk_size == 0, piece, &scores);
         keep(scores);
         keep(state->encoder_output(last));
+        for (const int width : {1, 4, config.output_dim}) {
+          keep(run_likeliest(features, mask, mask.chunk_size == 0, piece, width));
+        }
       }
     }
     const UtteranceId both[] = {state->open({}, true), state->open({}, true)};

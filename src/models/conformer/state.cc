@@ -32,7 +32,9 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       x_(0, context.gpu),
       log_probs_(0, context.gpu),
       decoder_log_probs_(0, context.gpu),
+      likeliest_(0, context.gpu),
       host_log_probs_(context.gpu),
+      host_likeliest_(context.gpu),
       host_decoder_log_probs_(context.gpu),
       decoder_buffers_(context.gpu) {
   context_.observer = &watch_;
@@ -126,7 +128,7 @@ void State::log_softmax(Matrix x) {
   });
 }
 
-void State::step(std::span<const UtteranceId> utterances) {
+State::Pass State::compute(std::span<const UtteranceId> utterances, int width) {
   const std::int64_t d = network_->config.encoder.output_size, vocabulary = network_->config.output_dim;
   std::int64_t rows = 0;
   pieces_.clear();
@@ -137,31 +139,99 @@ void State::step(std::span<const UtteranceId> utterances) {
   }
   x_.reserve(rows * d);
   log_probs_.reserve(rows * vocabulary);
+  likeliest_.reserve(kernels::CtcFrameRows::floats(rows, width));
   const Matrix x = x_.matrix(rows, d);
   std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     embed(at(utterances[i]), x.row_range(row, pieces_[i].rows));
     row += pieces_[i].rows;
   }
-  Matrix output;
-  const Matrix logits = log_probs_.matrix(rows, vocabulary);
+  Pass pass{.output = {}, .logits = log_probs_.matrix(rows, vocabulary)};
   // Of a few streams all kernels are small.
   constexpr std::int64_t kFewRows = 64;
   as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
-    output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
-    network_->ctc_lo.forward(context_, output, logits);
+    pass.output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
+    network_->ctc_lo.forward(context_, pass.output, pass.logits);
+    if (width > 0) reduce(utterances, pass.logits, width);
   });
+  return pass;
+}
+
+void State::step(std::span<const UtteranceId> utterances, int width) {
+  CHECK(width >= 1 && width <= network_->config.output_dim, "as many tokens as the vocabulary has, at most");
+  for (const UtteranceId id : utterances) {
+    CHECK(at(id).cache.frames() == 0 || at(id).newest.size() == static_cast<std::size_t>(width), "one width an utterance");
+  }
+  const Pass pass = compute(utterances, width);
+  take_likeliest(utterances, pass.logits.rows, width);
+  finish_step(utterances, pass.output);
+}
+
+void State::step(std::span<const UtteranceId> utterances) {
+  for (const UtteranceId id : utterances) CHECK(at(id).newest.empty(), "one width an utterance");
+  const Pass pass = compute(utterances, 0);
+  take_rows(utterances, pass.logits);
+  finish_step(utterances, pass.output);
+}
+
+// The likeliest tokens of all rows, in likeliest_.
+void State::reduce(std::span<const UtteranceId> utterances, Matrix logits, int width) {
+  frame_pieces_.clear();
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    frame_pieces_.push_back({.rows = pieces_[i].rows, .before = at(utterances[i]).newest});
+  }
+  kernels::ctc_frames(context_, {.logits = logits,
+                                 .blank = network_->config.blank,
+                                 .width = width,
+                                 .pieces = frame_pieces_,
+                                 .out = {likeliest_.matrix(1, likeliest_.floats()).data, logits.rows, width}});
+}
+
+// Where the processor can read them.
+void State::take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width) {
+  const Matrix numbers = on_host(likeliest_.matrix(1, kernels::CtcFrameRows::floats(rows, width)), host_likeliest_);
+  const kernels::CtcFrameRows all(numbers.data, rows, width);
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    const std::int64_t frames = pieces_[i].rows;
+    const auto count = static_cast<std::size_t>(frames), tokens = static_cast<std::size_t>(frames * width);
+    Utterance& utterance = at(utterances[i]);
+    utterance.log_probs = {};
+    utterance.likeliest = {.frames = static_cast<int>(frames),
+                           .width = width,
+                           .vocabulary = network_->config.output_dim,
+                           .blank = network_->config.blank,
+                           .likeliest = {all.likeliest + row * width, tokens},
+                           .again = {all.again + row * width, tokens},
+                           .blanks = {all.blanks + row, count}};
+    utterance.newest.clear();
+    for (const auto& token : utterance.likeliest.tokens(static_cast<int>(frames) - 1)) utterance.newest.push_back(token.token);
+    const std::span<const float> norms(all.norms + row, count);
+    utterance.faulty = std::ranges::any_of(norms, [](float norm) { return std::isnan(norm); });
+    row += frames;
+  }
+}
+
+void State::take_rows(std::span<const UtteranceId> utterances, Matrix logits) {
   const Matrix log_probs = on_host(logits, host_log_probs_);
   log_softmax(log_probs);
-  row = 0;
+  std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t count = pieces_[i].rows;
     Utterance& utterance = at(utterances[i]);
-    keep(utterance, output.row_range(row, count));
     utterance.log_probs = log_probs.row_range(row, count);
+    utterance.likeliest = {};
     const auto first = faulty_rows_.begin() + row;
     utterance.faulty = std::any_of(first, first + count, [](unsigned char faulty) { return faulty != 0; });
     row += count;
+  }
+}
+
+void State::finish_step(std::span<const UtteranceId> utterances, Matrix output) {
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    keep(at(utterances[i]), output.row_range(row, pieces_[i].rows));
+    row += pieces_[i].rows;
   }
   note_faults(utterances);
 }
@@ -180,8 +250,14 @@ void State::note_faults(std::span<const UtteranceId> utterances) {
   if (faults_.size() == before && !layer.empty()) std::ranges::for_each(utterances, note);
 }
 
+decode::CtcFrames State::likeliest(UtteranceId utterance) const {
+  CHECK(at(utterance).likeliest.frames > 0, "a step that was to tell the likeliest tokens");
+  return at(utterance).likeliest;
+}
+
 decode::CtcScores State::scores(UtteranceId utterance) const {
   const ConstMatrix rows = at(utterance).log_probs;
+  CHECK(rows.rows > 0, "a step that was to tell of every token");
   return {.values = {rows.data, static_cast<std::size_t>(rows.rows * rows.columns)},
           .frames = static_cast<int>(rows.rows),
           .vocabulary = network_->config.output_dim,
@@ -214,7 +290,9 @@ CtcState::Memory State::memory(UtteranceId id) const {
   const Utterance& utterance = at(id);
   return {.caches = utterance.cache.bytes(),
           .other = (utterance.features.capacity() + static_cast<std::size_t>(utterance.output_memory.floats()) +
-                    static_cast<std::size_t>(utterance.log_probs.rows * utterance.log_probs.columns)) *
+                    static_cast<std::size_t>(utterance.log_probs.rows * utterance.log_probs.columns) +
+                    static_cast<std::size_t>(
+                        kernels::CtcFrameRows::floats(utterance.likeliest.frames, utterance.likeliest.width))) *
                    sizeof(float)};
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/ctc_frames/op.h"
 #include "models/conformer/network.h"
 #include "models/speech_model.h"
 
@@ -18,7 +19,9 @@ class State final : public CtcState {
   void accept(UtteranceId utterance, std::span<const float> features) override;
   void finish(UtteranceId utterance) override;
   bool ready(UtteranceId utterance) const override;
+  void step(std::span<const UtteranceId> utterances, int width) override;
   void step(std::span<const UtteranceId> utterances) override;
+  decode::CtcFrames likeliest(UtteranceId utterance) const override;
   decode::CtcScores scores(UtteranceId utterance) const override;
   std::int64_t frames(UtteranceId utterance) const override;
   std::vector<float> encoder_output(UtteranceId utterance) override;
@@ -40,7 +43,10 @@ class State final : public CtcState {
     bool finished = false;
     std::vector<float> features;    // [n, input_dim], from feature frame rate · cache.frames() on
     layers::Buffer output_memory;   // [frames, D], with room for more
-    ConstMatrix log_probs;          // [frames of the last step, V], in memory of the state, until the next step
+    // Of the last step, in memory of the state, until the next one; one of the two is empty.
+    ConstMatrix log_probs;          // [frames, V]
+    decode::CtcFrames likeliest;
+    std::vector<TokenId> newest;    // of the last frame so far: the likeliest, if they were asked for
     bool faulty = false;            // some are not finite
   };
 
@@ -66,6 +72,15 @@ class State final : public CtcState {
   void keep(Utterance& utterance, ConstMatrix output);
   Matrix on_host(Matrix x, HostFloats& room);
   void log_softmax(Matrix x);
+  // All that a step computes, but not what becomes of it: the encoder's output and the head's logits.
+  struct Pass {
+    Matrix output, logits;
+  };
+  Pass compute(std::span<const UtteranceId> utterances, int width);
+  void reduce(std::span<const UtteranceId> utterances, Matrix logits, int width);
+  void take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width);
+  void take_rows(std::span<const UtteranceId> utterances, Matrix logits);
+  void finish_step(std::span<const UtteranceId> utterances, Matrix output);
   void note_faults(std::span<const UtteranceId> utterances);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
 
@@ -77,7 +92,9 @@ class State final : public CtcState {
   Subsampling::Buffers embed_buffers_;
   // The decoders' rows are apart: utterances are rescored while those of others are still read.
   layers::Buffer features_, x_, log_probs_, decoder_log_probs_;
-  HostFloats host_log_probs_, host_decoder_log_probs_;  // of a GPU
+  layers::Buffer likeliest_;  // kernels::CtcFrameRows
+  HostFloats host_log_probs_, host_likeliest_, host_decoder_log_probs_;  // of a GPU
+  std::vector<kernels::CtcPiece> frame_pieces_;  // of the running step
   std::vector<unsigned char> faulty_rows_;              // of the last log_softmax(): not finite
   std::vector<Piece> pieces_;
   DecoderBuffers decoder_buffers_;
