@@ -122,8 +122,9 @@ struct CtcTranscriber::Impl {
     for (const InFlight& utterance : pass) times.frames += state->frames(utterance.id);
   }
 
-  // The first pass of all utterances, on all threads.
+  // The first pass of all utterances.
   void search(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    if (search_on_gpu(plan, pass)) return;
     context.pool->parallel_for(static_cast<std::int64_t>(pass.size()), [&](std::int64_t i, int) {
       InFlight& utterance = pass[static_cast<std::size_t>(i)];
       if (utterance.recording == nullptr) return;
@@ -131,6 +132,24 @@ struct CtcTranscriber::Impl {
       search.accept(state->likeliest(utterance.id));
       utterance.hypotheses = search.hypotheses();
     });
+  }
+
+  // A GPU searches all utterances in the time of the longest, threads several at a time: it takes a batch that is
+  // larger than they are many.
+  bool search_on_gpu(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= context.pool->threads()) return false;
+    std::vector<InFlight*> heard;
+    std::vector<models::UtteranceId> ids;
+    for (InFlight& utterance : pass) {
+      if (utterance.recording == nullptr) continue;
+      heard.push_back(&utterance);
+      ids.push_back(utterance.id);
+    }
+    std::vector<std::vector<decode::CtcHypothesis>> hypotheses(ids.size());
+    if (ids.empty() || !state->search(ids, plan.prefix_beam(), hypotheses)) return false;
+    for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->hypotheses = std::move(hypotheses[i]);
+    times.searched_on_gpu += static_cast<std::int64_t>(ids.size());
+    return true;
   }
 
   void rescore(const CtcPlan& plan, std::vector<InFlight>& pass) {

@@ -33,8 +33,10 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       log_probs_(0, context.gpu),
       decoder_log_probs_(0, context.gpu),
       likeliest_(0, context.gpu),
+      search_(0, context.gpu),
       host_log_probs_(context.gpu),
       host_likeliest_(context.gpu),
+      host_search_(context.gpu),
       host_decoder_log_probs_(context.gpu),
       decoder_buffers_(context.gpu) {
   context_.observer = &watch_;
@@ -191,6 +193,7 @@ void State::reduce(std::span<const UtteranceId> utterances, Matrix logits, int w
 void State::take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width) {
   const Matrix numbers = on_host(likeliest_.matrix(1, kernels::CtcFrameRows::floats(rows, width)), host_likeliest_);
   const kernels::CtcFrameRows all(numbers.data, rows, width);
+  likeliest_rows_ = rows;
   std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t frames = pieces_[i].rows;
@@ -204,6 +207,7 @@ void State::take_likeliest(std::span<const UtteranceId> utterances, std::int64_t
                            .likeliest = {all.likeliest + row * width, tokens},
                            .again = {all.again + row * width, tokens},
                            .blanks = {all.blanks + row, count}};
+    utterance.first_row = row;
     utterance.newest.clear();
     for (const auto& token : utterance.likeliest.tokens(static_cast<int>(frames) - 1)) utterance.newest.push_back(token.token);
     const std::span<const float> norms(all.norms + row, count);
@@ -262,6 +266,46 @@ decode::CtcScores State::scores(UtteranceId utterance) const {
           .frames = static_cast<int>(rows.rows),
           .vocabulary = network_->config.output_dim,
           .blank = network_->config.blank};
+}
+
+bool State::search(std::span<const UtteranceId> utterances, const decode::CtcBeamOptions& options,
+                   std::span<std::vector<decode::CtcHypothesis>> hypotheses) {
+  const int first_beam = std::min(options.first_beam, network_->config.output_dim), beam = options.second_beam;
+  if (context_.gpu == nullptr || options.context != nullptr) return false;
+  if (first_beam > kernels::kMostCtcBeam || beam > kernels::kMostCtcBeam) return false;
+  CHECK(hypotheses.size() == utterances.size(), "room for every utterance");
+  std::vector<kernels::CtcBeamUtterance> places;
+  int width = 0;
+  for (const UtteranceId id : utterances) {
+    const Utterance& utterance = at(id);
+    const auto& likeliest = utterance.likeliest;
+    CHECK(utterance.whole && likeliest.frames > 0 && !utterance.faulty, "a whole utterance whose frames were told");
+    width = likeliest.width;
+    places.push_back({static_cast<std::int32_t>(utterance.first_row), likeliest.frames});
+  }
+  const auto count = static_cast<std::int64_t>(places.size()), rows = likeliest_rows_;
+  search_.reserve(kernels::CtcBeamMemory::floats(rows, count, beam));
+  const kernels::CtcBeamMemory memory(search_.matrix(1, search_.floats()).data, rows, count, beam);
+  kernels::ctc_prefix_beam(
+      *context_.gpu,
+      {.frames = {likeliest_.matrix(1, likeliest_.floats()).data, rows, width},
+       .rows = rows,
+       .width = width,
+       .blank = network_->config.blank,
+       .first_beam = first_beam,
+       .second_beam = beam,
+       .blank_skip = options.blank_skip.value_or(2),
+       .utterances = places,
+       .memory = memory});
+  const std::int64_t floats = kernels::CtcBeamMemory::read_floats(rows, count, beam);
+  const std::span<float> read = host_search_.room(static_cast<std::size_t>(floats));
+  context_.gpu->download(read.data(), memory.results, read.size_bytes());
+  const auto found = kernels::CtcBeamMemory::read_at(read.data(), count, beam);
+  context_.pool->parallel_for(count, [&](std::int64_t i, int) {
+    const auto index = static_cast<std::size_t>(i);
+    hypotheses[index] = kernels::ctc_hypotheses(found, beam, i, places[index]);
+  });
+  return true;
 }
 
 std::int64_t State::frames(UtteranceId utterance) const { return at(utterance).cache.frames(); }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/ctc_beam/op.h"
 #include "kernels/ctc_frames/op.h"
 #include "models/conformer/network.h"
 #include "models/speech_model.h"
@@ -23,6 +24,8 @@ class State final : public CtcState {
   void step(std::span<const UtteranceId> utterances) override;
   decode::CtcFrames likeliest(UtteranceId utterance) const override;
   decode::CtcScores scores(UtteranceId utterance) const override;
+  bool search(std::span<const UtteranceId> utterances, const decode::CtcBeamOptions& options,
+              std::span<std::vector<decode::CtcHypothesis>> hypotheses) override;
   std::int64_t frames(UtteranceId utterance) const override;
   std::vector<float> encoder_output(UtteranceId utterance) override;
   std::optional<Fault> take_fault() override;
@@ -46,6 +49,7 @@ class State final : public CtcState {
     // Of the last step, in memory of the state, until the next one; one of the two is empty.
     ConstMatrix log_probs;          // [frames, V]
     decode::CtcFrames likeliest;
+    std::int64_t first_row = 0;     // of them among the step's
     std::vector<TokenId> newest;    // of the last frame so far: the likeliest, if they were asked for
     bool faulty = false;            // some are not finite
   };
@@ -93,7 +97,9 @@ class State final : public CtcState {
   // The decoders' rows are apart: utterances are rescored while those of others are still read.
   layers::Buffer features_, x_, log_probs_, decoder_log_probs_;
   layers::Buffer likeliest_;  // kernels::CtcFrameRows
-  HostFloats host_log_probs_, host_likeliest_, host_decoder_log_probs_;  // of a GPU
+  std::int64_t likeliest_rows_ = 0;
+  layers::Buffer search_;     // kernels::CtcBeamMemory
+  HostFloats host_log_probs_, host_likeliest_, host_search_, host_decoder_log_probs_;  // of a GPU
   std::vector<kernels::CtcPiece> frame_pieces_;  // of the running step
   std::vector<unsigned char> faulty_rows_;              // of the last log_softmax(): not finite
   std::vector<Piece> pieces_;
