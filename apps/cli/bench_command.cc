@@ -52,6 +52,7 @@ Timings difference(const Timings& after, const Timings& before) {
   d.search_seconds -= before.search_seconds;
   d.rescore_seconds -= before.rescore_seconds;
   d.utterances -= before.utterances;
+  d.searched_on_gpu -= before.searched_on_gpu;
   return d;
 }
 
@@ -77,6 +78,7 @@ nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>
                                 {"real_time_factor", seconds > 0 ? wall / seconds : 0}};
   if (first.utterances > 0) {  // a CTC model
     row["utterances"] = first.utterances;
+    row["searched_on_gpu"] = first.searched_on_gpu;
     row["features_ms"] = of([](const Pass& p) { return 1e3 * p.timings.feature_seconds; });
     row["encoder_ms"] = of([](const Pass& p) { return 1e3 * p.timings.encode_seconds; });
     row["search_ms"] = of([](const Pass& p) { return 1e3 * p.timings.search_seconds; });

@@ -77,10 +77,12 @@ void show_messages(Terminal& terminal) {
 
 void show_timings(const Timings& timings, Terminal& terminal) {
   if (timings.utterances > 0) {
-    terminal.detail(fmt::format("load {:.2f} s; {} utterances: features {:.0f} ms, encoder {:.0f} ms, search {:.0f} ms, "
+    const std::string where =
+        timings.searched_on_gpu > 0 ? fmt::format(" ({} on the GPU)", timings.searched_on_gpu) : std::string();
+    terminal.detail(fmt::format("load {:.2f} s; {} utterances: features {:.0f} ms, encoder {:.0f} ms, search {:.0f} ms{}, "
                                 "rescoring {:.0f} ms",
                                 timings.load_seconds, timings.utterances, 1e3 * timings.feature_seconds,
-                                1e3 * timings.encode_seconds, 1e3 * timings.search_seconds,
+                                1e3 * timings.encode_seconds, 1e3 * timings.search_seconds, where,
                                 1e3 * timings.rescore_seconds));
   }
   if (timings.windows == 0) return;

@@ -1,4 +1,4 @@
-// The time of a frame in the searches over CTC posteriors, one core.
+// The time of a frame in the searches over CTC posteriors, and of making of a row of logits what they read; one core.
 //
 //   oasr_bench_ctc [--benchmark_filter=prefix_beam/5000]
 //
@@ -11,7 +11,9 @@
 
 #include "decode/ctc_greedy.h"
 #include "decode/ctc_prefix_beam.h"
+#include "decode/ctc_testing.h"
 #include "decode/random.h"
+#include "kernels/ctc_frames/op.h"
 
 namespace oasr::decode {
 namespace {
@@ -45,8 +47,9 @@ std::vector<float> posteriors(int vocabulary) {
   return rows;
 }
 
-CtcScores view(const std::vector<float>& rows, int vocabulary) {
-  return {rows, kFrames, vocabulary, 0};
+// What searches read of them.
+CtcReduced frames_of(int vocabulary, int width) {
+  return CtcRows{posteriors(vocabulary), vocabulary}.reduced(0, kFrames, width);
 }
 
 void report(benchmark::State& state) {
@@ -54,13 +57,35 @@ void report(benchmark::State& state) {
       kFrames, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+// Vocabulary, tokens of a frame. The copy of the logits is not counted.
+void frames(benchmark::State& state) {
+  const int vocabulary = static_cast<int>(state.range(0)), width = static_cast<int>(state.range(1));
+  const std::vector<float> given = posteriors(vocabulary);
+  std::vector<float> x, out(static_cast<std::size_t>(kernels::CtcFrameRows::floats(kFrames, width)));
+  const kernels::CtcPiece piece{.rows = kFrames, .before = {}};
+  ThreadPool pool(1);
+  ExecContext context{.pool = &pool, .isa = detected_isa()};
+  for (auto _ : state) {
+    state.PauseTiming();
+    x = given;
+    state.ResumeTiming();
+    kernels::ctc_frames(context, {.logits = {x.data(), kFrames, vocabulary, vocabulary},
+                                  .blank = 0,
+                                  .width = width,
+                                  .pieces = {&piece, 1},
+                                  .out = {out.data(), kFrames, width}});
+    benchmark::DoNotOptimize(out.data());
+  }
+  report(state);
+}
+BENCHMARK(frames)->ArgNames({"vocabulary", "width"})->Args({500, 10})->Args({5000, 1})->Args({5000, 10})->Args({5000, 32});
+
 void greedy(benchmark::State& state) {
-  const int vocabulary = static_cast<int>(state.range(0));
-  const auto rows = posteriors(vocabulary);
+  const CtcReduced frames = frames_of(static_cast<int>(state.range(0)), 1);
   CtcGreedy search;
   for (auto _ : state) {
     search.reset();
-    search.accept(view(rows, vocabulary));
+    search.accept(frames);
     benchmark::DoNotOptimize(search.result().score);
   }
   report(state);
@@ -83,11 +108,11 @@ void prefix_beam(benchmark::State& state) {
     options.context = *ContextGraph::make(list, options.vocabulary, 0);
   }
   if (state.range(3) > 0) options.blank_skip = static_cast<double>(state.range(3)) / 100;
-  const auto rows = posteriors(options.vocabulary);
+  const CtcReduced frames = frames_of(options.vocabulary, options.first_beam);
   CtcPrefixBeam search = *CtcPrefixBeam::make(options);
   for (auto _ : state) {
     search.reset();
-    search.accept(view(rows, options.vocabulary));
+    search.accept(frames);
     benchmark::DoNotOptimize(search.frames());
   }
   state.SetLabel("score " + std::to_string(search.results().front().score));

@@ -48,6 +48,7 @@ struct Timings {
   double search_seconds = 0;
   double rescore_seconds = 0;      // by attention decoders
   std::int64_t utterances = 0;
+  std::int64_t searched_on_gpu = 0;  // of them, by its prefix beam search; the others' searches ran on the processor
 };
 
 // One layer's share of the time, since measure_layers(true).

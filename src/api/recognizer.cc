@@ -191,6 +191,7 @@ Timings Recognizer::timings() const {
   timings.search_seconds = stages.search;
   timings.rescore_seconds = stages.rescore;
   timings.utterances = stages.utterances;
+  timings.searched_on_gpu = stages.searched_on_gpu;
   return timings;
 }
 

@@ -93,12 +93,13 @@ Result<UtteranceOutputs> outputs_of(const models::AedModel&, models::AedState& s
   return outputs;
 }
 
-// The whole utterance through the encoder and the CTC head; it stays open.
-Result<models::UtteranceId> encode(models::CtcState& state, const std::vector<float>& features) {
+// The whole utterance through the encoder and the CTC head; it stays open. Of each frame the likeliest token is known
+// afterwards, or (`all`) the log-probability of every token.
+Result<models::UtteranceId> encode(models::CtcState& state, const std::vector<float>& features, bool all) {
   const models::UtteranceId id = state.open({}, true);
   state.accept(id, features);
   state.finish(id);
-  state.step({&id, 1});
+  all ? state.step({&id, 1}) : state.step({&id, 1}, 1);
   TRY(check_faults(state));
   return id;
 }
@@ -110,9 +111,9 @@ Result<Prepared> prepare(const models::CtcModel& model, models::CtcState& state,
   utterance.features = TRY(fbank(samples, model.front_end()));
   const auto frames = static_cast<int>(utterance.features.size()) / model.front_end().num_mel_bins;
   if (frames <= model.right_context()) return too_short(index);
-  const models::UtteranceId id = TRY(encode(state, utterance.features));
+  const models::UtteranceId id = TRY(encode(state, utterance.features, false));
   decode::CtcGreedy greedy;
-  greedy.accept(state.scores(id));
+  greedy.accept(state.likeliest(id));
   for (const decode::CtcToken& token : greedy.result().tokens) utterance.tokens.push_back(token.id);
   if (utterance.tokens.size() > kMostTokens) utterance.tokens.resize(kMostTokens);
   state.close(id);
@@ -121,7 +122,7 @@ Result<Prepared> prepare(const models::CtcModel& model, models::CtcState& state,
 
 Result<UtteranceOutputs> outputs_of(const models::CtcModel& model, models::CtcState& state, ExecContext,
                                     const Prepared& utterance) {
-  const models::UtteranceId id = TRY(encode(state, utterance.features));
+  const models::UtteranceId id = TRY(encode(state, utterance.features, true));
   const auto log_probs = state.scores(id).values;
   UtteranceOutputs outputs;
   outputs.rows = state.frames(id);

@@ -3,28 +3,22 @@
 #include <algorithm>
 
 #include "decode/log_math.h"
-#include "decode/scores.h"
 
 namespace oasr::decode {
 
-void CtcGreedy::accept(const CtcScores& scores) {
-  for (int i = 0; i < scores.frames; ++i) {
-    const auto row = scores.row(i);
-    const TokenId best = arg_max(row);
-    path_.score += double{row[static_cast<std::size_t>(best)]};
-    // The newest token's run goes on, or ended with the frame before.
+void CtcGreedy::accept(const CtcFrames& frames) {
+  for (int i = 0; i < frames.frames; ++i) {
+    const auto [best, score] = frames.tokens(i).front();
+    path_.score += double{score};
+    // The newest token's run goes on, or ended with the frame before, whose likeliest it was.
     if (!path_.tokens.empty() && frames_ == run_end_) {
       CtcToken& token = path_.tokens.back();
-      const float score = row[static_cast<std::size_t>(token.id)];
-      token.confidence = std::max(token.confidence, exp_of_negative(double{score}));
+      token.confidence = std::max(token.confidence, exp_of_negative(double{frames.tokens_before(i).front()}));
     }
-    if (best != scores.blank && best != last_) {
-      path_.tokens.push_back(
-          {best, frames_, exp_of_negative(double{row[static_cast<std::size_t>(best)]})});
-    }
+    if (best != frames.blank && best != last_) path_.tokens.push_back({best, frames_, exp_of_negative(double{score})});
     last_ = best;
     ++frames_;
-    if (best != scores.blank) run_end_ = frames_;
+    if (best != frames.blank) run_end_ = frames_;
   }
 }
 

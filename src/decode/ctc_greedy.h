@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "decode/ctc_scores.h"
+#include "decode/ctc_frames.h"
 
 namespace oasr::decode {
 
@@ -25,7 +25,7 @@ struct CtcBestPath {
 // none. A token's frame is the first of its run. Incremental; allocates only for new tokens.
 class CtcGreedy {
  public:
-  void accept(const CtcScores& scores);
+  void accept(const CtcFrames& frames);
 
   // Of the frames so far; more may follow.
   const CtcBestPath& result() const { return path_; }

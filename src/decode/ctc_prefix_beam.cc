@@ -47,7 +47,6 @@ CtcPrefixBeam::CtcPrefixBeam(const CtcBeamOptions& options) : options_(options) 
   const auto tokens = static_cast<std::size_t>(options_.first_beam);
   beam_.reserve(width);
   next_.reserve(width);
-  best_.reserve(tokens + 1);
   rank_of_.assign(static_cast<std::size_t>(options_.vocabulary), -1);
   taken_.resize(width * tokens);
   kept_.reserve(width + 1);
@@ -74,30 +73,34 @@ void CtcPrefixBeam::reset(std::shared_ptr<const ContextGraph> context) {
   reset();
 }
 
-void CtcPrefixBeam::accept(const CtcScores& scores) {
-  CHECK(scores.vocabulary == options_.vocabulary && scores.blank == options_.blank,
-        "the scores are of the search's vocabulary");
-  for (int i = 0; i < scores.frames; ++i) step(scores.row(i));
+void CtcPrefixBeam::accept(const CtcFrames& frames) {
+  CHECK(frames.vocabulary == options_.vocabulary && frames.blank == options_.blank && frames.width >= options_.first_beam,
+        "the frames are of the search's vocabulary and as wide as its beam");
+  for (int i = 0; i < frames.frames; ++i) step(frames, i);
 }
 
-void CtcPrefixBeam::step(std::span<const float> row) {
-  raise_confidences(row);
-  choose_tokens(row);
+void CtcPrefixBeam::step(const CtcFrames& frames, int frame) {
+  raise_confidences(frames.tokens_before(frame));
+  choose_tokens(frames, frame);
   kept_.clear();
   add_stays();
   add_extensions();
   if (!kept_.empty()) keep();  // else no token is possible: the frame says nothing
   for (const ScoredToken& token : best_) rank_of_[static_cast<std::size_t>(token.token)] = -1;
+  best_ = {};
   ++frame_;
 }
 
 // The frame's tokens and their ranks.
-void CtcPrefixBeam::choose_tokens(std::span<const float> row) {
-  const float blank = row[static_cast<std::size_t>(options_.blank)];
+void CtcPrefixBeam::choose_tokens(const CtcFrames& frames, int frame) {
+  const float blank = frames.blanks[static_cast<std::size_t>(frame)];
   if (options_.blank_skip && exp_of_negative(double{blank}) > *options_.blank_skip) {
-    best_.assign(1, {options_.blank, blank});
+    skipped_ = {options_.blank, blank};
+    best_ = {&skipped_, 1};
   } else {
-    top_k(row, options_.first_beam, best_);
+    const auto possible = [](const ScoredToken& token) { return double{token.logit} > kLogZero; };
+    best_ = frames.tokens(frame).first(static_cast<std::size_t>(options_.first_beam));
+    while (!best_.empty() && !possible(best_.back())) best_ = best_.first(best_.size() - 1);
   }
   for (std::size_t i = 0; i < best_.size(); ++i) {
     rank_of_[static_cast<std::size_t>(best_[i].token)] = static_cast<int>(i);
@@ -105,10 +108,9 @@ void CtcPrefixBeam::choose_tokens(std::span<const float> row) {
 }
 
 // Emissions of the frame before also see this frame's posterior.
-void CtcPrefixBeam::raise_confidences(std::span<const float> row) {
-  for (const NodeId id : fresh_) {
-    if (!emissions_.lives(id)) continue;
-    emissions_.raise(id, row[static_cast<std::size_t>(emissions_[id].token)]);
+void CtcPrefixBeam::raise_confidences(std::span<const float> tokens_before) {
+  for (const auto [emission, rank] : fresh_) {
+    if (emissions_.lives(emission)) emissions_.raise(emission, tokens_before[static_cast<std::size_t>(rank)]);
   }
   fresh_.clear();
 }
@@ -242,7 +244,7 @@ CtcPrefixBeam::Hypothesis CtcPrefixBeam::stay(const Candidate& candidate) {
   } else {
     return made;
   }
-  fresh_.push_back(made.non_blank_times);
+  fresh_.push_back({made.non_blank_times, rank});
   return made;
 }
 
@@ -267,7 +269,7 @@ CtcPrefixBeam::Hypothesis CtcPrefixBeam::extend(const Candidate& candidate) {
   if (made.best_non_blank > kLogZero) {
     made.non_blank_times =
         emissions_.add(same ? parent.blank_times : parent.times(), frame_, token, logit);
-    fresh_.push_back(made.non_blank_times);
+    fresh_.push_back({made.non_blank_times, candidate.rank});
   }
   made.context_score = parent.context_score;
   if (options_.context) {

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "decode/context_graph.h"
+#include "decode/ctc_frames.h"
 #include "decode/ctc_greedy.h"
-#include "decode/ctc_scores.h"
 #include "decode/prefix_tree.h"
-#include "decode/scores.h"
 
 namespace oasr::decode {
 
@@ -50,7 +49,8 @@ class CtcPrefixBeam {
   // blank_skip outside (0, 1].
   static Result<CtcPrefixBeam> make(const CtcBeamOptions& options);
 
-  void accept(const CtcScores& scores);
+  // Of frames that show first_beam tokens at least, or the whole vocabulary.
+  void accept(const CtcFrames& frames);
 
   // Best first, as if the utterance ended here: unfinished phrases are taken back, then sorted
   // (equals keep the beam's order). Never empty. More frames may follow.
@@ -100,9 +100,9 @@ class CtcPrefixBeam {
 
   explicit CtcPrefixBeam(const CtcBeamOptions& options);
 
-  void step(std::span<const float> row);
-  void choose_tokens(std::span<const float> row);
-  void raise_confidences(std::span<const float> row);
+  void step(const CtcFrames& frames, int frame);
+  void choose_tokens(const CtcFrames& frames, int frame);
+  void raise_confidences(std::span<const float> tokens_before);
   void add_stays();
   void add_extensions();
   void consider(const Candidate& candidate);
@@ -123,11 +123,16 @@ class CtcPrefixBeam {
   int frame_ = 0;
 
   // Of the frame at hand.
-  std::vector<ScoredToken> best_;
+  std::span<const ScoredToken> best_;  // empty between frames
+  ScoredToken skipped_;                // the blank, where it is all that is looked at
   std::vector<int> rank_of_;          // [vocabulary]: place in best_; -1: not there
   std::vector<unsigned char> taken_;  // [hypothesis, rank]: the extension is a hypothesis already
   std::vector<Candidate> kept_;       // sorted, at most second_beam
-  std::vector<NodeId> fresh_;         // emissions of the frame before
+  struct Fresh {
+    NodeId emission = kNoNode;
+    int rank = 0;  // of its token in its frame
+  };
+  std::vector<Fresh> fresh_;  // emissions of the frame before
 };
 
 }  // namespace oasr::decode

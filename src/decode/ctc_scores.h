@@ -1,4 +1,5 @@
-// What the searches over CTC posteriors see of a model: rows of log-probabilities, piece by piece.
+// A CTC model's posteriors as whole rows, for what asks for any token at any frame (ctc_prefix_score.h). Searches
+// read less: ctc_frames.h.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,7 @@
 
 namespace oasr::decode {
 
-// Log-probabilities [frames, vocabulary] of one piece of an utterance, row-major, borrowed. A
-// search takes any number of pieces; its results do not depend on where they were cut.
+// Log-probabilities [frames, vocabulary] of one piece of an utterance, row-major, borrowed.
 struct CtcScores {
   std::span<const float> values;
   int frames = 0;

@@ -2,14 +2,29 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
+#include "decode/ctc_frames.h"
 #include "decode/ctc_scores.h"
 #include "decode/log_math.h"
 #include "decode/random.h"
+#include "decode/scores.h"
 
 namespace oasr::decode {
+
+// Frames with memory of their own.
+struct CtcReduced {
+  std::vector<ScoredToken> likeliest;
+  std::vector<float> again, blanks;
+  int width = 0, vocabulary = 0;
+
+  operator CtcFrames() const {  // NOLINT: what searches take
+    return {.frames = static_cast<int>(blanks.size()), .width = width, .vocabulary = vocabulary, .blank = 0,
+            .likeliest = likeliest, .again = again, .blanks = blanks};
+  }
+};
 
 struct CtcRows {
   std::vector<float> values;
@@ -23,6 +38,29 @@ struct CtcRows {
             end - begin, vocabulary, 0};
   }
   CtcScores all() const { return piece(0, frames()); }
+
+  // The `width` likeliest tokens of the frames from `begin` to `end`; 0: all.
+  CtcReduced reduced(int begin, int end, int width = 0) const {
+    CtcReduced made{.likeliest = {}, .again = {}, .blanks = {}, .width = width > 0 ? width : vocabulary,
+                    .vocabulary = vocabulary};
+    const CtcScores rows = all();
+    std::vector<ScoredToken> now, before;
+    const auto likeliest = [&](int frame, std::vector<ScoredToken>& tokens) {
+      top_k(rows.row(frame), made.width, tokens);
+      tokens.resize(static_cast<std::size_t>(made.width), {0, -std::numeric_limits<float>::infinity()});
+    };
+    before.resize(static_cast<std::size_t>(made.width));
+    if (begin > 0) likeliest(begin - 1, before);
+    for (int t = begin; t < end; ++t) {
+      likeliest(t, now);
+      made.likeliest.insert(made.likeliest.end(), now.begin(), now.end());
+      for (const ScoredToken& token : before) made.again.push_back(rows.row(t)[static_cast<std::size_t>(token.token)]);
+      made.blanks.push_back(rows.row(t)[0]);
+      before.swap(now);
+    }
+    return made;
+  }
+  CtcReduced reduced() const { return reduced(0, frames()); }
 };
 
 // Log-probabilities of the given probabilities.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
+#include "decode/log_math.h"
 
 namespace oasr::decode {
 namespace {
@@ -139,7 +139,7 @@ OASR_ALSO_FOR_AVX2
 float log_sum_exp(std::span<const float> logits) {
   const float max = max_value(logits);
   if (max == -kInfinity) return -kInfinity;
-  return static_cast<float>(max + std::log(exp_sum(logits, max, 1.0f)));
+  return static_cast<float>(double{max} + log_of(exp_sum(logits, max, 1.0f)));
 }
 
 OASR_ALSO_FOR_AVX2
@@ -151,10 +151,10 @@ TokenId arg_max(std::span<const float> logits) {
 }
 
 OASR_ALSO_FOR_AVX2
-void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& best) {
-  best.clear();
-  const auto limit = static_cast<std::size_t>(count);
+std::size_t top_k(std::span<const float> logits, std::span<ScoredToken> best) {
+  CHECK(!best.empty(), "room for a token");
   // Insertion into a short sorted list: nearly every block of logits fails the first comparison.
+  std::size_t size = 0;
   float threshold = -kInfinity;
   const auto is_greater = [&](const Eight& x, EightInts& found) { found |= x > threshold; };
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -163,14 +163,18 @@ void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& b
       if (i == logits.size()) break;
     }
     if (!(logits[i] > threshold)) continue;
-    if (best.size() == limit) best.pop_back();
-    const ScoredToken entry{static_cast<TokenId>(i), logits[i]};
-    const auto place = std::upper_bound(
-        best.begin(), best.end(), entry,
-        [](const ScoredToken& a, const ScoredToken& b) { return a.logit > b.logit; });
-    best.insert(place, entry);
-    if (best.size() == limit) threshold = best.back().logit;
+    if (size < best.size()) ++size;
+    std::size_t place = size - 1;
+    for (; place > 0 && logits[i] > best[place - 1].logit; --place) best[place] = best[place - 1];
+    best[place] = {static_cast<TokenId>(i), logits[i]};
+    if (size == best.size()) threshold = best[size - 1].logit;
   }
+  return size;
+}
+
+void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& best) {
+  best.resize(static_cast<std::size_t>(count));
+  best.resize(top_k(logits, std::span(best)));
 }
 
 OASR_ALSO_FOR_AVX2

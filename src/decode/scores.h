@@ -1,10 +1,12 @@
 // Arithmetic on one row of logits: log-sum-exp, argmax, top-k, sampling. Masked logits are -inf.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
-#include "text/tokenizer.h"
+#include "decode/scored_token.h"
+#include "text/token_id.h"
 
 namespace oasr::decode {
 
@@ -19,12 +21,10 @@ float greatest(std::span<const float> logits);
 // The greatest logit's id; the lowest id among equals.
 TokenId arg_max(std::span<const float> logits);
 
-struct ScoredToken {
-  TokenId token = 0;
-  float logit = 0;
-};
-
-// The `count` greatest logits in falling order (equals: rising id), -inf left out, into `best`.
+// The greatest logits in falling order (equals: rising id), as many as `best` has room for; -inf left out. Their
+// number.
+std::size_t top_k(std::span<const float> logits, std::span<ScoredToken> best);
+// `count` of them at most.
 void top_k(std::span<const float> logits, int count, std::vector<ScoredToken>& best);
 
 // The id at `uniform` in [0, 1) of the cumulative softmax(logits / temperature), temperature > 0.

@@ -1,5 +1,6 @@
 #include "engine/ctc_plan.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "decode/context_phrases.h"
@@ -131,6 +132,12 @@ decode::CtcBeamOptions CtcPlan::prefix_beam() const {
           .first_beam = beam_size,
           .second_beam = beam_size,
           .context = context};
+}
+
+int CtcPlan::tokens_of_frame() const {
+  if (mode == CtcMode::joint) return 0;
+  const bool has_beam = mode == CtcMode::ctc_prefix_beam_search || mode == CtcMode::attention_rescoring;
+  return has_beam ? std::min(beam_size, model->vocabulary()) : 1;
 }
 
 Status check_ctc(const CtcOptions& options) {

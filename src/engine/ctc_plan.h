@@ -39,6 +39,8 @@ struct CtcPlan {
     return model->front_end().frame_shift_ms * model->subsampling_rate() / 1000;
   }
   decode::CtcBeamOptions prefix_beam() const;
+  // Of each frame the search reads the likeliest tokens, so many; 0: any.
+  int tokens_of_frame() const;
 };
 
 // What can be said without a model: names and ranges.

@@ -28,9 +28,9 @@ Result<CtcSearch> CtcSearch::make(const CtcPlan& plan) {
   return search;
 }
 
-void CtcSearch::accept(const decode::CtcScores& scores) {
-  greedy_.accept(scores);
-  if (beam_) beam_->accept(scores);
+void CtcSearch::accept(const decode::CtcFrames& frames) {
+  greedy_.accept(frames);
+  if (beam_) beam_->accept(frames);
 }
 
 std::vector<decode::CtcHypothesis> CtcSearch::hypotheses() const {

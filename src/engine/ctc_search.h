@@ -1,4 +1,4 @@
-// The search of one utterance of a CTC model, in any mode but the attention ones: scores in, texts out.
+// The search of one utterance of a CTC model, in any mode but the attention ones: frames in, texts out.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@ struct CtcResult {
   double confidence = 0;  // mean of the tokens' confidences
 };
 
-// Takes scores piece by piece. Copies of the search's options are its own.
+// Takes frames piece by piece. Copies of the search's options are its own.
 class CtcSearch {
  public:
   static Result<CtcSearch> make(const CtcPlan& plan);
 
-  void accept(const decode::CtcScores& scores);
+  void accept(const decode::CtcFrames& frames);
 
   // Best first; never empty.
   std::vector<decode::CtcHypothesis> hypotheses() const;

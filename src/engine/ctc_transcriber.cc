@@ -25,8 +25,7 @@ struct InFlight {
   CtcRecording* recording = nullptr;
   models::UtteranceId id = 0;
   std::vector<float> features;
-  std::optional<CtcSearch> search;
-  std::vector<float> log_probs;  // of all frames, for joint decoding
+  std::vector<decode::CtcHypothesis> hypotheses;  // of the first pass
   std::vector<CtcResult> results;
 };
 
@@ -92,16 +91,13 @@ struct CtcTranscriber::Impl {
     encode(plan, pass);
     {
       const Stopwatch watch(times.search);
-      const bool attention = plan.mode == CtcMode::attention || plan.mode == CtcMode::joint;
-      if (attention) {
-        for (InFlight& utterance : pass) {
-          if (utterance.recording != nullptr) search_by_attention(plan, utterance);
-        }
-      } else if (plan.mode != CtcMode::attention_rescoring) {
-        for (InFlight& utterance : pass) utterance.results = first_pass_results(utterance.search->hypotheses());
-      }
+      by_attention(plan) ? search_by_attention(plan, pass) : search(plan, pass);
     }
-    if (plan.mode == CtcMode::attention_rescoring) rescore(plan, pass);
+    if (plan.mode == CtcMode::attention_rescoring) {
+      rescore(plan, pass);
+    } else if (!by_attention(plan)) {
+      for (InFlight& utterance : pass) utterance.results = first_pass_results(utterance.hypotheses);
+    }
     fail_faulty(pass);
     for (InFlight& utterance : pass) {
       state->close(utterance.id);
@@ -110,47 +106,75 @@ struct CtcTranscriber::Impl {
     times.utterances += static_cast<std::int64_t>(pass.size());
   }
 
+  static bool by_attention(const CtcPlan& plan) {
+    return plan.mode == CtcMode::attention || plan.mode == CtcMode::joint;
+  }
+
   void encode(const CtcPlan& plan, std::vector<InFlight>& pass) {
     for (InFlight& utterance : pass) {
       utterance.id = state->open(plan.mask, true);
       state->accept(utterance.id, utterance.features);
       state->finish(utterance.id);
-      utterance.search = CtcSearch::make(plan).value();  // the plan's options are checked
     }
     std::vector<models::UtteranceId> ids;
     for (const InFlight& utterance : pass) ids.push_back(utterance.id);
     {
       const Stopwatch watch(times.encode);
-      state->step(ids);
+      const int width = plan.tokens_of_frame();
+      width > 0 ? state->step(ids, width) : state->step(ids);
     }
     fail_faulty(pass);
-    const Stopwatch watch(times.search);
+    for (const InFlight& utterance : pass) times.frames += state->frames(utterance.id);
+  }
+
+  // The first pass of all utterances.
+  void search(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    if (search_on_gpu(plan, pass)) return;
     context.pool->parallel_for(static_cast<std::int64_t>(pass.size()), [&](std::int64_t i, int) {
       InFlight& utterance = pass[static_cast<std::size_t>(i)];
       if (utterance.recording == nullptr) return;
-      const decode::CtcScores scores = state->scores(utterance.id);
-      if (plan.mode != CtcMode::attention && plan.mode != CtcMode::joint) utterance.search->accept(scores);
-      if (plan.mode == CtcMode::joint) utterance.log_probs.assign(scores.values.begin(), scores.values.end());
+      CtcSearch search = CtcSearch::make(plan).value();  // the plan's options are checked
+      search.accept(state->likeliest(utterance.id));
+      utterance.hypotheses = search.hypotheses();
     });
-    for (const InFlight& utterance : pass) times.frames += state->frames(utterance.id);
+  }
+
+  // A GPU searches all utterances in the time of the longest, threads several at a time: it takes a batch that is
+  // larger than they are many.
+  bool search_on_gpu(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= context.pool->threads()) return false;
+    std::vector<InFlight*> heard;
+    std::vector<models::UtteranceId> ids;
+    for (InFlight& utterance : pass) {
+      if (utterance.recording == nullptr) continue;
+      heard.push_back(&utterance);
+      ids.push_back(utterance.id);
+    }
+    std::vector<std::vector<decode::CtcHypothesis>> hypotheses(ids.size());
+    if (ids.empty() || !state->search(ids, plan.prefix_beam(), hypotheses)) return false;
+    for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->hypotheses = std::move(hypotheses[i]);
+    times.searched_on_gpu += static_cast<std::int64_t>(ids.size());
+    return true;
   }
 
   void rescore(const CtcPlan& plan, std::vector<InFlight>& pass) {
     const Stopwatch watch(times.rescore);
     std::vector<InFlight*> heard;
-    std::vector<std::vector<decode::CtcHypothesis>> hypotheses;
+    std::vector<decode::RescoringInput> inputs;
     for (InFlight& utterance : pass) {
       if (utterance.recording == nullptr) continue;
       heard.push_back(&utterance);
-      hypotheses.push_back(utterance.search->hypotheses());
-    }
-    std::vector<decode::RescoringInput> inputs;
-    for (std::size_t i = 0; i < heard.size(); ++i) {
-      inputs.push_back({.utterance = heard[i]->id, .hypotheses = hypotheses[i]});
+      inputs.push_back({.utterance = utterance.id, .hypotheses = utterance.hypotheses});
     }
     const auto rescored =
         decode::rescore(*state, inputs, {.ctc_weight = plan.ctc_weight, .reverse_weight = plan.reverse_weight});
     for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->results = rescored_results(rescored.value()[i]);
+  }
+
+  void search_by_attention(const CtcPlan& plan, std::vector<InFlight>& pass) {
+    for (InFlight& utterance : pass) {
+      if (utterance.recording != nullptr) search_by_attention(plan, utterance);
+    }
   }
 
   // By the left-to-right decoder, alone or with CTC's prefix scores. Tokens have no times of their own:
@@ -161,8 +185,7 @@ struct CtcTranscriber::Impl {
     const auto decoder = state->open_decoder(utterance.id, plan.beam_size, frames + 1);
     decode::AttentionBeamOptions options{.beam_size = plan.beam_size, .max_new_tokens = frames};
     if (plan.mode == CtcMode::joint) {
-      options.ctc = decode::CtcScores{.values = utterance.log_probs, .frames = frames,
-                                              .vocabulary = model->vocabulary(), .blank = ids.blank};
+      options.ctc = state->scores(utterance.id);
       options.ctc_weight = plan.ctc_weight;
     }
     std::vector<decode::RowId> rows;

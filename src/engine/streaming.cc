@@ -165,9 +165,16 @@ struct StreamingSessions::Impl {
     session.over = true;
   }
 
-  // After a step: search, endpoint, events.
+  // The step's frames, of all sessions on all threads.
+  void search(std::span<Session* const> advancing) {
+    context.pool->parallel_for(static_cast<std::int64_t>(advancing.size()), [&](std::int64_t i, int) {
+      Session& session = *advancing[static_cast<std::size_t>(i)];
+      if (!session.over) session.search->accept(state->likeliest(session.utterance));
+    });
+  }
+
+  // After a step and its search: endpoint, events.
   void advance(Session& session) {
-    session.search->accept(state->scores(session.utterance));
     drop_used(session);
     tell_partial(session);
     const int frames = session.search->frames();
@@ -307,8 +314,9 @@ void StreamingSessions::step() {
     advancing.push_back(session.get());
   }
   if (!utterances.empty()) {
-    impl_->state->step(utterances);
+    impl_->state->step(utterances, impl_->plan.tokens_of_frame());
     impl_->end_faulty();
+    impl_->search(advancing);
     for (Impl::Session* session : advancing) {
       if (!session->over) impl_->advance(*session);
     }

@@ -22,6 +22,7 @@ struct StageTimes {
   double rescore = 0;    // by attention decoders
   std::int64_t frames = 0;      // encoder frames
   std::int64_t utterances = 0;
+  std::int64_t searched_on_gpu = 0;  // of them, by its prefix beam search; the others' searches ran on the processor
 };
 
 // Transcribes recordings of any length in bounded memory. Up to `batch_size` recordings are decoded

@@ -2,6 +2,8 @@
 #include "base/check.h"
 #include "kernels/activate/cuda.h"
 #include "kernels/attention/cuda.h"
+#include "kernels/ctc_beam/op.h"
+#include "kernels/ctc_frames/cuda.h"
 #include "kernels/depthwise_conv1d/cuda.h"
 #include "kernels/conv2d/cuda.h"
 #include "kernels/linear/cuda.h"
@@ -26,6 +28,9 @@ void attention_cuda(Gpu&, std::span<const AttentionArgs>, Arithmetic) { absent()
 void kv_append_cuda(Gpu&, std::span<const AppendArgs>) { absent(); }
 void kv_copy_cuda(Gpu&, std::span<const CopyArgs>) { absent(); }
 void kv_drop_front_cuda(Gpu&, std::span<const DropArgs>) { absent(); }
+
+void ctc_prefix_beam(Gpu&, const CtcBeamArgs&) { absent(); }
+void ctc_frames_cuda(Gpu&, const CtcFramesArgs&) { absent(); }
 
 void depthwise_conv1d_cuda(Gpu&, const DepthwiseConv1dArgs&) { absent(); }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "decode/ctc_frames.h"
+#include "decode/ctc_prefix_beam.h"
 #include "decode/ctc_scores.h"
 #include "decode/rescoring.h"
 #include "decode/step_scorer.h"
@@ -144,11 +146,22 @@ class CtcState : public decode::SequenceScorer {
   virtual void finish(UtteranceId utterance) = 0;
   // Whether step() would compute something for it.
   virtual bool ready(UtteranceId utterance) const = 0;
-  // Advances each of the utterances, all ready, by a chunk (or wholly), in one pass.
+  // Advances each of the utterances, all ready, by a chunk (or wholly), in one pass. `width`: of each frame the
+  // likeliest tokens are wanted, so many, 1 … vocabulary; an utterance keeps to one width.
+  virtual void step(std::span<const UtteranceId> utterances, int width) = 0;
+  // The same, and every token of each frame is wanted: of a large vocabulary that costs more, above all on a GPU.
   virtual void step(std::span<const UtteranceId> utterances) = 0;
 
-  // Log-probabilities of the frames of the utterance's last step, until the next step().
+  // The likeliest tokens of the frames of the utterance's last step, if it was of a width; until the next step().
+  virtual decode::CtcFrames likeliest(UtteranceId utterance) const = 0;
+  // Log-probabilities of the frames of the utterance's last step, if it was of every token; until the next step().
   virtual decode::CtcScores scores(UtteranceId utterance) const = 0;
+  // Prefix beam search of whole utterances where the model runs, after the step that told their likeliest tokens, at
+  // least options.first_beam of a frame: the hypotheses of each, as decode::CtcPrefixBeam gives them, to the bit.
+  // False: nothing was done and the caller searches, since the model runs on the processor, phrases are preferred, or
+  // the beam is wider than kernels of a GPU have room for.
+  virtual bool search(std::span<const UtteranceId> utterances, const decode::CtcBeamOptions& options,
+                      std::span<std::vector<decode::CtcHypothesis>> hypotheses) = 0;
   // Encoder frames computed so far.
   virtual std::int64_t frames(UtteranceId utterance) const = 0;
   // The encoder's output so far, [frames, D]; for tests.

@@ -46,6 +46,9 @@ class ConformerOnGpu : public ConformerFixture, public ::testing::WithParamInter
         last = run(features, mask, mask.chunk_size == 0, piece, &scores);
         keep(scores);
         keep(state->encoder_output(last));
+        for (const int width : {1, 4, config.output_dim}) {
+          keep(run_likeliest(features, mask, mask.chunk_size == 0, piece, width));
+        }
       }
     }
     const UtteranceId both[] = {state->open({}, true), state->open({}, true)};
@@ -80,6 +83,39 @@ TEST_P(ConformerOnGpu, GivesTheBitsOfTheProcessor) {
   const std::vector<float> got = all_numbers();
   ASSERT_EQ(got.size(), expected.size());
   EXPECT_EQ(kernels::first_difference(got, expected), -1);
+}
+
+TEST_P(ConformerOnGpu, SearchesWithTheBitsOfTheHost) {
+  load(GetParam(), gpu.get());
+  const auto frame = static_cast<std::size_t>(config.input_dim);
+  std::vector<UtteranceId> ids;
+  for (std::size_t length = 12; length * frame <= features.size(); length += 9) {
+    ids.push_back(state->open({}, true));
+    state->accept(ids.back(), std::span(features).first(length * frame));
+    state->finish(ids.back());
+  }
+  ASSERT_GT(ids.size(), 2u);
+  state->step(ids, std::min(10, config.output_dim));
+  ids.erase(ids.begin() + 1);  // not all of a step's need be searched
+  for (const int beam : {1, 4, 10}) {
+    const decode::CtcBeamOptions options{
+        .vocabulary = config.output_dim, .blank = config.blank, .first_beam = beam, .second_beam = beam};
+    std::vector<std::vector<decode::CtcHypothesis>> got(ids.size());
+    ASSERT_TRUE(state->search(ids, options, got));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      auto search = decode::CtcPrefixBeam::make(options).value();
+      search.accept(state->likeliest(ids[i]));
+      const auto want = search.results();
+      ASSERT_EQ(got[i].size(), want.size());
+      for (std::size_t k = 0; k < want.size(); ++k) {
+        EXPECT_EQ(got[i][k].tokens, want[k].tokens) << beam << ", " << i;
+        EXPECT_EQ(got[i][k].score, want[k].score) << beam << ", " << i;
+      }
+    }
+  }
+  std::vector<std::vector<decode::CtcHypothesis>> none(ids.size());
+  const decode::CtcBeamOptions wide{.vocabulary = config.output_dim, .blank = config.blank, .second_beam = 64};
+  EXPECT_FALSE(state->search(ids, wide, none));
 }
 
 // In mixed precision the bits are the card's own; they are those of the whole, though, however it comes in.

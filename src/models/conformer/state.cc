@@ -31,9 +31,14 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       features_(0, context.gpu),
       x_(0, context.gpu),
       log_probs_(0, context.gpu),
-      decoder_log_probs_(0, context.gpu),
+      decoder_logits_(0, context.gpu),
+      likeliest_(0, context.gpu),
+      decoder_scores_(0, context.gpu),
+      search_(0, context.gpu),
       host_log_probs_(context.gpu),
-      host_decoder_log_probs_(context.gpu),
+      host_likeliest_(context.gpu),
+      host_search_(context.gpu),
+      host_decoder_scores_(context.gpu),
       decoder_buffers_(context.gpu) {
   context_.observer = &watch_;
   network_->layers.reserve(context_);
@@ -139,7 +144,7 @@ void State::log_softmax(Matrix x) {
   });
 }
 
-void State::step(std::span<const UtteranceId> utterances) {
+State::Pass State::compute(std::span<const UtteranceId> utterances, int width) {
   const std::int64_t d = network_->config.encoder.output_size, vocabulary = network_->config.output_dim;
   std::int64_t rows = 0;
   pieces_.clear();
@@ -150,10 +155,10 @@ void State::step(std::span<const UtteranceId> utterances) {
   }
   x_.reserve(rows * d);
   log_probs_.reserve(rows * vocabulary);
+  likeliest_.reserve(kernels::CtcFrameRows::floats(rows, width));
   const Matrix x = x_.matrix(rows, d);
   place_features(utterances);
-  Matrix output;
-  const Matrix logits = log_probs_.matrix(rows, vocabulary);
+  Pass pass{.output = {}, .logits = log_probs_.matrix(rows, vocabulary)};
   // Of a few streams all kernels are small.
   constexpr std::int64_t kFewRows = 64;
   as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
@@ -162,22 +167,93 @@ void State::step(std::span<const UtteranceId> utterances) {
       network_->embed.forward(context_, placed_[i], x.row_range(first, pieces_[i].rows), embed_buffers_);
       first += pieces_[i].rows;
     }
-    output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
-    network_->ctc_lo.forward(context_, output, logits);
+    pass.output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
+    network_->ctc_lo.forward(context_, pass.output, pass.logits);
+    if (width > 0) reduce(utterances, pass.logits, width);
   });
+  return pass;
+}
+
+void State::step(std::span<const UtteranceId> utterances, int width) {
+  CHECK(width >= 1 && width <= network_->config.output_dim, "as many tokens as the vocabulary has, at most");
+  for (const UtteranceId id : utterances) {
+    CHECK(at(id).cache.frames() == 0 || at(id).newest.size() == static_cast<std::size_t>(width), "one width an utterance");
+  }
+  const Pass pass = compute(utterances, width);
+  take_likeliest(utterances, pass.logits.rows, width);
+  finish_step(utterances, pass.output);
+}
+
+void State::step(std::span<const UtteranceId> utterances) {
+  for (const UtteranceId id : utterances) CHECK(at(id).newest.empty(), "one width an utterance");
+  const Pass pass = compute(utterances, 0);
+  take_rows(utterances, pass.logits);
+  finish_step(utterances, pass.output);
+}
+
+// The likeliest tokens of all rows, in likeliest_.
+void State::reduce(std::span<const UtteranceId> utterances, Matrix logits, int width) {
+  frame_pieces_.clear();
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    frame_pieces_.push_back({.rows = pieces_[i].rows, .before = at(utterances[i]).newest});
+  }
+  kernels::ctc_frames(context_, {.logits = logits,
+                                 .blank = network_->config.blank,
+                                 .width = width,
+                                 .pieces = frame_pieces_,
+                                 .out = {likeliest_.matrix(1, likeliest_.floats()).data, logits.rows, width}});
+}
+
+// Where the processor can read them.
+void State::take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width) {
+  const Matrix numbers = on_host(likeliest_.matrix(1, kernels::CtcFrameRows::floats(rows, width)), host_likeliest_);
+  const kernels::CtcFrameRows all(numbers.data, rows, width);
+  likeliest_rows_ = rows;
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    const std::int64_t frames = pieces_[i].rows;
+    const auto count = static_cast<std::size_t>(frames), tokens = static_cast<std::size_t>(frames * width);
+    Utterance& utterance = at(utterances[i]);
+    utterance.log_probs = {};
+    utterance.likeliest = {.frames = static_cast<int>(frames),
+                           .width = width,
+                           .vocabulary = network_->config.output_dim,
+                           .blank = network_->config.blank,
+                           .likeliest = {all.likeliest + row * width, tokens},
+                           .again = {all.again + row * width, tokens},
+                           .blanks = {all.blanks + row, count}};
+    utterance.first_row = row;
+    utterance.newest.clear();
+    for (const auto& token : utterance.likeliest.tokens(static_cast<int>(frames) - 1)) utterance.newest.push_back(token.token);
+    const std::span<const float> norms(all.norms + row, count);
+    utterance.faulty = std::ranges::any_of(norms, [](float norm) { return std::isnan(norm); });
+    row += frames;
+  }
+}
+
+void State::take_rows(std::span<const UtteranceId> utterances, Matrix logits) {
   const Matrix log_probs = on_host(logits, host_log_probs_);
   log_softmax(log_probs);
-  const std::int64_t rate = network_->config.subsampling_rate(), dim = network_->config.input_dim;
   std::int64_t row = 0;
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t count = pieces_[i].rows;
     Utterance& utterance = at(utterances[i]);
-    utterance.features.erase(utterance.features.begin(), utterance.features.begin() + count * rate * dim);
-    keep(utterance, output.row_range(row, count));
     utterance.log_probs = log_probs.row_range(row, count);
+    utterance.likeliest = {};
     const auto first = faulty_rows_.begin() + row;
     utterance.faulty = std::any_of(first, first + count, [](unsigned char faulty) { return faulty != 0; });
     row += count;
+  }
+}
+
+void State::finish_step(std::span<const UtteranceId> utterances, Matrix output) {
+  const std::int64_t used = network_->config.subsampling_rate() * network_->config.input_dim;  // features of a row
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < utterances.size(); ++i) {
+    std::vector<float>& features = at(utterances[i]).features;
+    features.erase(features.begin(), features.begin() + pieces_[i].rows * used);
+    keep(at(utterances[i]), output.row_range(row, pieces_[i].rows));
+    row += pieces_[i].rows;
   }
   note_faults(utterances);
 }
@@ -196,12 +272,58 @@ void State::note_faults(std::span<const UtteranceId> utterances) {
   if (faults_.size() == before && !layer.empty()) std::ranges::for_each(utterances, note);
 }
 
+decode::CtcFrames State::likeliest(UtteranceId utterance) const {
+  CHECK(at(utterance).likeliest.frames > 0, "a step that was to tell the likeliest tokens");
+  return at(utterance).likeliest;
+}
+
 decode::CtcScores State::scores(UtteranceId utterance) const {
   const ConstMatrix rows = at(utterance).log_probs;
+  CHECK(rows.rows > 0, "a step that was to tell of every token");
   return {.values = {rows.data, static_cast<std::size_t>(rows.rows * rows.columns)},
           .frames = static_cast<int>(rows.rows),
           .vocabulary = network_->config.output_dim,
           .blank = network_->config.blank};
+}
+
+bool State::search(std::span<const UtteranceId> utterances, const decode::CtcBeamOptions& options,
+                   std::span<std::vector<decode::CtcHypothesis>> hypotheses) {
+  const int first_beam = std::min(options.first_beam, network_->config.output_dim), beam = options.second_beam;
+  if (context_.gpu == nullptr || options.context != nullptr) return false;
+  if (first_beam > kernels::kMostCtcBeam || beam > kernels::kMostCtcBeam) return false;
+  CHECK(hypotheses.size() == utterances.size(), "room for every utterance");
+  std::vector<kernels::CtcBeamUtterance> places;
+  int width = 0;
+  for (const UtteranceId id : utterances) {
+    const Utterance& utterance = at(id);
+    const auto& likeliest = utterance.likeliest;
+    CHECK(utterance.whole && likeliest.frames > 0 && !utterance.faulty, "a whole utterance whose frames were told");
+    width = likeliest.width;
+    places.push_back({static_cast<std::int32_t>(utterance.first_row), likeliest.frames});
+  }
+  const auto count = static_cast<std::int64_t>(places.size()), rows = likeliest_rows_;
+  search_.reserve(kernels::CtcBeamMemory::floats(rows, count, beam));
+  const kernels::CtcBeamMemory memory(search_.matrix(1, search_.floats()).data, rows, count, beam);
+  kernels::ctc_prefix_beam(
+      *context_.gpu,
+      {.frames = {likeliest_.matrix(1, likeliest_.floats()).data, rows, width},
+       .rows = rows,
+       .width = width,
+       .blank = network_->config.blank,
+       .first_beam = first_beam,
+       .second_beam = beam,
+       .blank_skip = options.blank_skip.value_or(2),
+       .utterances = places,
+       .memory = memory});
+  const std::int64_t floats = kernels::CtcBeamMemory::read_floats(rows, count, beam);
+  const std::span<float> read = host_search_.room(static_cast<std::size_t>(floats));
+  context_.gpu->download(read.data(), memory.results, read.size_bytes());
+  const auto found = kernels::CtcBeamMemory::read_at(read.data(), count, beam);
+  context_.pool->parallel_for(count, [&](std::int64_t i, int) {
+    const auto index = static_cast<std::size_t>(i);
+    hypotheses[index] = kernels::ctc_hypotheses(found, beam, i, places[index]);
+  });
+  return true;
 }
 
 std::int64_t State::frames(UtteranceId utterance) const { return at(utterance).cache.frames(); }
@@ -230,7 +352,9 @@ CtcState::Memory State::memory(UtteranceId id) const {
   const Utterance& utterance = at(id);
   return {.caches = utterance.cache.bytes(),
           .other = (utterance.features.capacity() + static_cast<std::size_t>(utterance.output_memory.floats()) +
-                    static_cast<std::size_t>(utterance.log_probs.rows * utterance.log_probs.columns)) *
+                    static_cast<std::size_t>(utterance.log_probs.rows * utterance.log_probs.columns) +
+                    static_cast<std::size_t>(
+                        kernels::CtcFrameRows::floats(utterance.likeliest.frames, utterance.likeliest.width))) *
                    sizeof(float)};
 }
 
@@ -268,19 +392,21 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
 // One pass of the decoder; items of an utterance are neighbours.
 void State::score_pass(const Decoder& decoder, std::span<const Item* const> items, bool left) {
   const Config& config = network_->config;
-  const std::int64_t d = config.encoder.output_size;
-  const int heads = config.decoder->attention_heads, head_dim = static_cast<int>(d) / heads;
+  const int heads = config.decoder->attention_heads, head_dim = config.encoder.output_size / heads;
   std::vector<std::vector<TokenId>> inputs;
   std::vector<TokenPiece> pieces;
   std::vector<int> utterances;
+  std::vector<TokenId> wanted;  // of each row
   std::int64_t longest = 0, frames = 0;
   for (const Item* item : items) {
     if (utterances.empty() || utterances.back() != item->utterance) utterances.push_back(item->utterance);
     CHECK(at(item->utterance).cache.frames() > 0, "an utterance with frames");
     frames = std::max(frames, at(item->utterance).cache.frames());
-    std::vector<TokenId>& tokens = inputs.emplace_back(std::vector<TokenId>{config.sos});
-    tokens.insert(tokens.end(), item->tokens.begin(), item->tokens.end());
-    if (!left) std::reverse(tokens.begin() + 1, tokens.end());
+    std::vector<TokenId>& tokens = inputs.emplace_back(item->tokens.begin(), item->tokens.end());
+    if (!left) std::ranges::reverse(tokens);
+    wanted.insert(wanted.end(), tokens.begin(), tokens.end());
+    wanted.push_back(config.eos);
+    tokens.insert(tokens.begin(), config.sos);
     longest = std::max(longest, static_cast<std::int64_t>(tokens.size()));
     pieces.push_back({.slot = static_cast<int>(pieces.size()),
                       .utterance = static_cast<int>(utterances.size()) - 1,
@@ -293,28 +419,39 @@ void State::score_pass(const Decoder& decoder, std::span<const Item* const> item
   cache::KvPool self({.slots = static_cast<int>(inputs.size()), .layers = decoder.blocks(), .heads = heads,
                       .head_dim = head_dim, .capacity = longest, .storage = DType::f32},
                      context_.gpu);
-  Matrix logits;
   as_graph(context_.gpu, Starts::after, [&] {
     for (std::size_t i = 0; i < utterances.size(); ++i) {
-      decoder.encode(context_, at(utterances[i]).output(d), static_cast<int>(i), cross, decoder_buffers_);
+      const ConstMatrix output = at(utterances[i]).output(config.encoder.output_size);
+      decoder.encode(context_, output, static_cast<int>(i), cross, decoder_buffers_);
     }
-    const Matrix hidden = decoder.forward(context_, pieces, self, cross, decoder_buffers_);
-    decoder_log_probs_.reserve(hidden.rows * config.output_dim);
-    logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
-    decoder.logits(context_, hidden, logits);
+    look_up(decoder, decoder.forward(context_, pieces, self, cross, decoder_buffers_), wanted);
   });
-  const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
-  log_softmax(log_probs);
-  std::int64_t row = 0;
+  const auto rows = static_cast<std::int64_t>(wanted.size());
+  const Matrix numbers = on_host(decoder_scores_.matrix(1, kernels::CtcFrameRows::floats(rows, 1)), host_decoder_scores_);
+  const float* score = kernels::CtcFrameRows(numbers.data, rows, 1).again;
   for (const Item* item : items) {
     const std::span<float> out = left ? item->left : item->right;
     const std::size_t n = item->tokens.size();
-    for (std::size_t t = 0; t < n; ++t) {
-      const std::size_t place = left ? t : n - 1 - t;  // the token that step t predicts
-      out[place] = log_probs.row(row++)[item->tokens[place]];
-    }
-    out[n] = log_probs.row(row++)[config.eos];
+    for (std::size_t t = 0; t < n; ++t) out[left ? t : n - 1 - t] = *score++;
+    out[n] = *score++;
   }
+}
+
+// The log-probability of a token after each row of `hidden`, as what ctc_frames() says of a token of the row before:
+// `again` in decoder_scores_.
+void State::look_up(const Decoder& decoder, Matrix hidden, std::span<const TokenId> wanted) {
+  decoder_logits_.reserve(hidden.rows * network_->config.output_dim);
+  const Matrix logits = decoder_logits_.matrix(hidden.rows, network_->config.output_dim);
+  decoder.logits(context_, hidden, logits);
+  frame_pieces_.clear();
+  for (const TokenId& token : wanted) frame_pieces_.push_back({.rows = 1, .before = {&token, 1}});
+  decoder_scores_.reserve(kernels::CtcFrameRows::floats(hidden.rows, 1));
+  float* out = decoder_scores_.matrix(1, decoder_scores_.floats()).data;
+  kernels::ctc_frames(context_, {.logits = logits,
+                                 .blank = network_->config.blank,
+                                 .width = 1,
+                                 .pieces = frame_pieces_,
+                                 .out = {out, hidden.rows, 1}});
 }
 
 }  // namespace oasr::models::conformer

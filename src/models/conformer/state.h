@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/ctc_beam/op.h"
+#include "kernels/ctc_frames/op.h"
 #include "models/conformer/network.h"
 #include "models/speech_model.h"
 
@@ -18,8 +20,12 @@ class State final : public CtcState {
   void accept(UtteranceId utterance, std::span<const float> features) override;
   void finish(UtteranceId utterance) override;
   bool ready(UtteranceId utterance) const override;
+  void step(std::span<const UtteranceId> utterances, int width) override;
   void step(std::span<const UtteranceId> utterances) override;
+  decode::CtcFrames likeliest(UtteranceId utterance) const override;
   decode::CtcScores scores(UtteranceId utterance) const override;
+  bool search(std::span<const UtteranceId> utterances, const decode::CtcBeamOptions& options,
+              std::span<std::vector<decode::CtcHypothesis>> hypotheses) override;
   std::int64_t frames(UtteranceId utterance) const override;
   std::vector<float> encoder_output(UtteranceId utterance) override;
   std::optional<Fault> take_fault() override;
@@ -40,7 +46,11 @@ class State final : public CtcState {
     bool finished = false;
     std::vector<float> features;    // [n, input_dim], from feature frame rate · cache.frames() on
     layers::Buffer output_memory;   // [frames, D], with room for more
-    ConstMatrix log_probs;          // [frames of the last step, V], in memory of the state, until the next step
+    // Of the last step, in memory of the state, until the next one; one of the two is empty.
+    ConstMatrix log_probs;          // [frames, V]
+    decode::CtcFrames likeliest;
+    std::int64_t first_row = 0;     // of them among the step's
+    std::vector<TokenId> newest;    // of the last frame so far: the likeliest, if they were asked for
     bool faulty = false;            // some are not finite
   };
 
@@ -67,9 +77,19 @@ class State final : public CtcState {
   void keep(Utterance& utterance, ConstMatrix output);
   Matrix on_host(Matrix x, HostFloats& room);
   void log_softmax(Matrix x);
+  // All that a step computes, but not what becomes of it: the encoder's output and the head's logits.
+  struct Pass {
+    Matrix output, logits;
+  };
+  Pass compute(std::span<const UtteranceId> utterances, int width);
+  void reduce(std::span<const UtteranceId> utterances, Matrix logits, int width);
+  void take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width);
+  void take_rows(std::span<const UtteranceId> utterances, Matrix logits);
+  void finish_step(std::span<const UtteranceId> utterances, Matrix output);
   void note_faults(std::span<const UtteranceId> utterances);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
   void score_pass(const Decoder& decoder, std::span<const Item* const> items, bool left);
+  void look_up(const Decoder& decoder, Matrix hidden, std::span<const TokenId> wanted);
 
   std::shared_ptr<const Network> network_;
   ExecContext context_;
@@ -78,10 +98,14 @@ class State final : public CtcState {
   EncoderBuffers buffers_;
   Subsampling::Buffers embed_buffers_;
   // The decoders' rows are apart: utterances are rescored while those of others are still read.
-  layers::Buffer features_, x_, log_probs_, decoder_log_probs_;
-  HostFloats host_log_probs_, host_decoder_log_probs_;  // of a GPU
-  std::vector<unsigned char> faulty_rows_;              // of the last log_softmax(): not finite
-  std::vector<Piece> pieces_;           // of the running step, and their features
+  layers::Buffer features_, x_, log_probs_, decoder_logits_;
+  layers::Buffer likeliest_, decoder_scores_;  // kernels::CtcFrameRows
+  std::int64_t likeliest_rows_ = 0;
+  layers::Buffer search_;                      // kernels::CtcBeamMemory
+  HostFloats host_log_probs_, host_likeliest_, host_search_, host_decoder_scores_;  // of a GPU
+  std::vector<kernels::CtcPiece> frame_pieces_;  // of the running step or pass
+  std::vector<unsigned char> faulty_rows_;       // of the last log_softmax(): not finite
+  std::vector<Piece> pieces_;                    // of the running step, and their features
   std::vector<ConstMatrix> placed_;
   DecoderBuffers decoder_buffers_;
   std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free

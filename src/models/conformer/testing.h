@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -36,14 +37,45 @@ struct ConformerFixture : ::testing::Test {
   // of all frames are appended to log_probs.
   UtteranceId run(std::span<const float> features, const ChunkMask& mask, bool whole, std::size_t piece,
                   std::vector<float>* log_probs = nullptr) {
+    return run(features, mask, whole, piece, [&](UtteranceId id) {
+      state->step({&id, 1});
+      const auto scores = state->scores(id).values;
+      if (log_probs != nullptr) log_probs->insert(log_probs->end(), scores.begin(), scores.end());
+    });
+  }
+
+  // The same for the `width` likeliest tokens of each frame: tokens and what they are worth, then what the tokens of
+  // the frame before are, then the blank. Of the first frame no frame before is told.
+  std::vector<float> run_likeliest(std::span<const float> features, const ChunkMask& mask, bool whole, std::size_t piece,
+                                   int width) {
+    std::vector<float> all;
+    const UtteranceId run_through = run(features, mask, whole, piece, [&](UtteranceId id) {
+      state->step({&id, 1}, width);
+      const decode::CtcFrames frames = state->likeliest(id);
+      EXPECT_EQ(frames.width, width);
+      for (int t = 0; t < frames.frames; ++t) {
+        for (const auto& [token, logit] : frames.tokens(t)) {
+          all.push_back(static_cast<float>(token));
+          all.push_back(logit);
+        }
+        const auto again = frames.tokens_before(t);
+        if (all.size() > 2 * static_cast<std::size_t>(width)) all.insert(all.end(), again.begin(), again.end());
+        all.push_back(frames.blanks[static_cast<std::size_t>(t)]);
+      }
+    });
+    state->close(run_through);
+    return all;
+  }
+
+  // Calls step(utterance) when it is ready.
+  template <class Step>
+  UtteranceId run(std::span<const float> features, const ChunkMask& mask, bool whole, std::size_t piece, const Step& one_step)
+    requires std::invocable<Step, UtteranceId>
+  {
     const UtteranceId id = state->open(mask, whole);
     const std::size_t step = piece == 0 ? features.size() : piece * static_cast<std::size_t>(config.input_dim);
     const auto advance = [&] {
-      while (state->ready(id)) {
-        state->step({&id, 1});
-        const auto scores = state->scores(id).values;
-        if (log_probs != nullptr) log_probs->insert(log_probs->end(), scores.begin(), scores.end());
-      }
+      while (state->ready(id)) one_step(id);
     };
     for (std::size_t at = 0; at < features.size(); at += step) {
       state->accept(id, features.subspan(at, std::min(step, features.size() - at)));

@@ -1,6 +1,7 @@
 // Every variant of U2 and U2++ that is served against WeNet's own outputs: the folders of tests/data/wenet,
 // which tools/make_wenet_goldens.py writes.
 #include "base/fs.h"
+#include "decode/scores.h"
 #include "models/conformer/testing.h"
 #include "testing/arrays.h"
 #include "testing/paths.h"
@@ -46,6 +47,37 @@ TEST_P(CausalVariant, HasTheReferencesOutputInChunks) {
   expect_close(state->encoder_output(run(features, {4, -1}, true, 0)), array("chunk4").values);
   expect_close(state->encoder_output(run(features, {4, -1}, false, 13)), array("streamed4").values);
   expect_close(state->encoder_output(run(features, {4, 2}, false, 13)), array("streamed4_left2").values);
+}
+
+TEST_P(Variant, TellsTheLikeliestTokensOfItsLogProbabilities) {
+  std::vector<float> log_probs;
+  run(features, {}, true, 0, &log_probs);
+  const auto vocabulary = static_cast<std::size_t>(config.output_dim);
+  for (const int width : {1, 5, config.output_dim}) {
+    std::vector<float> want;
+    std::vector<decode::ScoredToken> best, before;
+    for (std::size_t at = 0; at < log_probs.size(); at += vocabulary) {
+      const auto row = std::span(log_probs).subspan(at, vocabulary);
+      decode::top_k(row, width, best);
+      for (const auto& [token, logit] : best) {
+        want.push_back(static_cast<float>(token));
+        want.push_back(logit);
+      }
+      for (const auto& [token, logit] : before) want.push_back(row[static_cast<std::size_t>(token)]);
+      want.push_back(row[static_cast<std::size_t>(config.blank)]);
+      before = best;
+    }
+    EXPECT_TRUE(run_likeliest(features, {}, true, 0, width) == want) << width;
+  }
+}
+
+TEST_P(CausalVariant, StreamsTellTheLikeliestTokensOfTheWhole) {
+  for (const ChunkMask mask : {ChunkMask{4, -1}, {1, 0}, {3, 1}}) {
+    const std::vector<float> whole = run_likeliest(features, mask, true, 0, 4);
+    for (const std::size_t piece : {1u, 9u, 50u}) {
+      EXPECT_TRUE(run_likeliest(features, mask, false, piece, 4) == whole) << mask.chunk_size << ", " << piece;
+    }
+  }
 }
 
 TEST_P(CausalVariant, StreamsGiveTheBitsOfTheWhole) {
