@@ -45,13 +45,16 @@ void ConvModule::gate_of_zeros(ExecContext& context, Matrix gated) const {
   gate(context, wide, gated);
 }
 
-void ConvModule::depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const {
+void ConvModule::convolve(ExecContext& context, ConstMatrix padded, Matrix y) const {
   layers::watched(context, depthwise_path_, y.rows, [&] {
     kernels::depthwise_conv1d(context, {.x = padded.data, .ldx = padded.stride, .frames = y.rows,
                                         .weight = &depthwise_, .bias = bias_.data(), .y = y.data,
                                         .ldy = y.stride});
     return kernels::NotFinite{};
   });
+}
+
+void ConvModule::activate(ExecContext& context, Matrix y) const {
   if (norm_) norm_->forward(context, y, y);
   kernels::activate_rows(context, {.x = y.data, .ldx = y.stride, .m = y.rows, .d = y.columns,
                                    .activation = activation_});

@@ -24,8 +24,10 @@ class ConvModule {
   void gate(ExecContext& context, ConstMatrix wide, Matrix gated) const;
   // What the gate gives for a frame of zeros, [1, D]: a causal model pads its input with those.
   void gate_of_zeros(ExecContext& context, Matrix gated) const;
-  // y [frames, D] from padded [frames + taps - 1, D]: depthwise, norm and activation.
-  void depthwise(ExecContext& context, ConstMatrix padded, Matrix y) const;
+  // y [frames, D], the depthwise convolution of padded [frames + taps - 1, D].
+  void convolve(ExecContext& context, ConstMatrix padded, Matrix y) const;
+  // Norm and activation of the convolution's rows.
+  void activate(ExecContext& context, Matrix y) const;
   // x += pointwise_conv2(y).
   void add(ExecContext& context, const quant::Activation& y, Matrix x) const;
 

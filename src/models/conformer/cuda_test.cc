@@ -89,7 +89,7 @@ TEST_P(ConformerOnGpu, SearchesWithTheBitsOfTheHost) {
   load(GetParam(), gpu.get());
   const auto frame = static_cast<std::size_t>(config.input_dim);
   std::vector<UtteranceId> ids;
-  for (std::size_t length = 12; length * frame <= features.size(); length += 9) {
+  for (std::size_t length = static_cast<std::size_t>(config.right_context()) + 6; length * frame <= features.size(); length += 9) {
     ids.push_back(state->open({}, true));
     state->accept(ids.back(), std::span(features).first(length * frame));
     state->finish(ids.back());

@@ -32,7 +32,7 @@ void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64
   zero_gates_.resize(static_cast<std::size_t>(config.encoder.num_blocks));
   normed_.reserve(rows * d);
   wide_.reserve(std::max({5 * rows * d, layers::feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
-                          2 * rows * d + padded * d}));
+                          3 * rows * d + d + 2 * padded * d}));
 }
 
 Result<Encoder::Block> Encoder::load_block(const Config& config, const std::string& path,
@@ -106,8 +106,8 @@ void Encoder::feed_forward(ExecContext& context, const layers::LayerNorm& norm, 
   }
 }
 
-// Appends keys and values of the rows of a fused projection.
-void Encoder::append(ExecContext& context, EncoderCache::Layer& layer, Matrix qkv) const {
+// Makes room for keys and values of the rows of a fused projection, which attend() appends.
+void Encoder::append(ExecContext& context, EncoderCache::Layer& layer, Matrix qkv, EncoderBuffers& buffers) const {
   const std::int64_t d = config_.encoder.output_size, needed = layer.kv.length + qkv.rows;
   if (needed > layer.kv.capacity) {
     KvCache larger = layer.kv;
@@ -122,7 +122,8 @@ void Encoder::append(ExecContext& context, EncoderCache::Layer& layer, Matrix qk
     layer.kv = larger;
     layer.memory = std::move(memory);
   }
-  kernels::kv_append(context, layer.kv, qkv.data + d, qkv.stride, qkv.data + 2 * d, qkv.stride, qkv.rows);
+  buffers.appends_.push_back({.kv = &layer.kv, .k = qkv.data + d, .ldk = qkv.stride, .v = qkv.data + 2 * d,
+                              .ldv = qkv.stride, .count = qkv.rows});
 }
 
 // The attention of the piece's chunk number `round`; with unlimited left context all chunks are in round 0.
@@ -157,7 +158,7 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
   };
   if (!limited) {
     if (round > 0) return false;
-    append(context, layer, qkv.row_range(row, piece.rows));
+    append(context, layer, qkv.row_range(row, piece.rows), buffers);
     for (std::int64_t frame = start; frame < end; frame = chunk_end(frame)) add(frame, chunk_end(frame));
     return true;
   }
@@ -168,7 +169,7 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
   const kernels::DropArgs drop{.kv = &layer.kv, .count = first - layer.first};
   kernels::kv_drop_front(context, {&drop, 1});
   layer.first = first;
-  append(context, layer, qkv.row_range(row + frame - start, chunk_end(frame) - frame));
+  append(context, layer, qkv.row_range(row + frame - start, chunk_end(frame) - frame), buffers);
   add(frame, chunk_end(frame));
   return true;
 }
@@ -193,6 +194,7 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
     if (piece.cache->whole_) layer.kv.length = layer.first = 0;
   }
   for (int round = 0;; ++round) {
+    buffers.appends_.clear();
     buffers.attention_.clear();
     buffers.caches_.clear();
     std::int64_t row = 0;
@@ -202,6 +204,7 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
       row += piece.rows;
     }
     if (!any) break;
+    kernels::kv_append(context, buffers.appends_);
     for (std::size_t i = 0; i < buffers.attention_.size(); ++i) {
       buffers.attention_[i].kv = &buffers.caches_[2 * i];
       buffers.attention_[i].positions = &buffers.caches_[2 * i + 1];
@@ -212,6 +215,52 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
     });
   }
   block.linear_out.forward(context, out, x, x);
+}
+
+// What the gate of a block gives for a frame of zeros, [1, D].
+Matrix Encoder::zero_gate(ExecContext& context, int index, EncoderBuffers& buffers) const {
+  layers::Buffer& zeros = buffers.zero_gates_[static_cast<std::size_t>(index)];
+  const std::int64_t d = config_.encoder.output_size;
+  if (zeros.floats() == 0) {
+    zeros = layers::Buffer(d, context.gpu);
+    blocks_[static_cast<std::size_t>(index)].conv_module.gate_of_zeros(context, zeros.matrix(1, d));
+  }
+  return zeros.matrix(1, d);
+}
+
+// The convolutions of whole utterances as one over all of them, each between its padding: few kernels, however many
+// utterances there are. What the convolution gives across a border is left behind.
+void Encoder::convolve_together(ExecContext& context, int index, Matrix wide, std::span<const Piece> pieces, Matrix out,
+                                EncoderBuffers& buffers) const {
+  const ConvModule& module = blocks_[static_cast<std::size_t>(index)].conv_module;
+  const std::int64_t d = out.columns, rows = out.rows, extra = module.taps() - 1;
+  const std::int64_t before = config_.encoder.causal ? extra : extra / 2;
+  const std::int64_t padded_rows = rows + static_cast<std::int64_t>(pieces.size()) * extra;
+  const Matrix gated{wide.data + 2 * rows * d, rows + 1, d, d};
+  const Matrix padded{gated.data + (rows + 1) * d, padded_rows, d, d};
+  const Matrix outputs{padded.data + padded_rows * d, padded_rows - extra, d, d};
+  module.gate(context, wide, gated.row_range(0, rows));
+  std::int32_t filler = kernels::kZeroRow;
+  if (config_.encoder.causal && extra > 0) {  // frames of zeros, as the module sees them
+    kernels::shift_scale_rows(context, {.x = zero_gate(context, index, buffers), .y = gated.row_range(rows, 1)});
+    filler = static_cast<std::int32_t>(rows);
+  }
+  buffers.into_.clear();
+  buffers.back_.clear();
+  std::int32_t row = 0;
+  for (const Piece& piece : pieces) {
+    buffers.into_.insert(buffers.into_.end(), static_cast<std::size_t>(before), filler);
+    const auto first = static_cast<std::int32_t>(buffers.into_.size()) - static_cast<std::int32_t>(before);
+    for (std::int32_t i = 0; i < piece.rows; ++i) {
+      buffers.into_.push_back(row++);
+      buffers.back_.push_back(first + i);
+    }
+    buffers.into_.insert(buffers.into_.end(), static_cast<std::size_t>(extra - before), filler);
+  }
+  kernels::gather_rows(context, gated, buffers.into_, padded);
+  module.convolve(context, padded, outputs);
+  kernels::gather_rows(context, outputs, buffers.back_, out);
+  module.activate(context, out);
 }
 
 // x += conv_module(norm_conv(x)).
@@ -227,6 +276,12 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
   block.norm_conv.forward(context, x, normed);
   block.conv_module.widen(context, normed, wide);
   const Matrix out = buffers.normed_.matrix(x.rows, d);
+  if (context.gpu != nullptr && pieces.size() > 1 &&
+      std::ranges::all_of(pieces, [](const Piece& piece) { return piece.cache->whole_; })) {
+    convolve_together(context, index, wide, pieces, out, buffers);
+    block.conv_module.add(context, out, x);
+    return;
+  }
   std::int64_t row = 0, at = 0;
   for (const Piece& piece : pieces) {
     layers::Buffer& tail = piece.cache->layer(index).tail;
@@ -238,16 +293,12 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
     } else if (extra > 0 && piece.cache->frames_ > 0) {
       kernels::shift_scale_rows(context, {.x = tail.matrix(extra, d), .y = field.row_range(0, extra)});
     } else if (extra > 0) {  // frames of zeros, as the module sees them
-      layers::Buffer& zeros = buffers.zero_gates_[static_cast<std::size_t>(index)];
-      if (zeros.floats() == 0) {
-        zeros = layers::Buffer(d, context.gpu);
-        block.conv_module.gate_of_zeros(context, zeros.matrix(1, d));
-      }
-      const ConstMatrix repeated{zeros.matrix(1, d).data, extra, d, 0};
+      const ConstMatrix repeated{zero_gate(context, index, buffers).data, extra, d, 0};
       kernels::shift_scale_rows(context, {.x = repeated, .y = field.row_range(0, extra)});
     }
     block.conv_module.gate(context, wide.row_range(row, piece.rows), field.row_range(before, piece.rows));
-    block.conv_module.depthwise(context, field, out.row_range(row, piece.rows));
+    block.conv_module.convolve(context, field, out.row_range(row, piece.rows));
+    block.conv_module.activate(context, out.row_range(row, piece.rows));
     if (config_.encoder.causal && !piece.cache->whole_ && extra > 0) {
       if (tail.floats() == 0) tail = layers::Buffer(extra * d, context.gpu);
       kernels::shift_scale_rows(context, {.x = field.row_range(piece.rows, extra), .y = tail.matrix(extra, d)});

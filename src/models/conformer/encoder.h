@@ -59,8 +59,10 @@ class EncoderBuffers {
  private:
   friend class Encoder;
   layers::Buffer normed_, wide_;
+  std::vector<kernels::AppendArgs> appends_;
   std::vector<kernels::AttentionArgs> attention_;
   std::vector<kernels::KvCache> caches_;      // what the arguments point to
+  std::vector<std::int32_t> into_, back_;     // rows of convolve_together()
   std::vector<Memory> position_scratch_;
   std::vector<layers::Buffer> zero_gates_;  // of every block, what its gate gives for a frame of zeros: [D]
 };
@@ -107,7 +109,10 @@ class Encoder {
   bool add_attention(ExecContext& context, int block, const Piece& piece, std::int64_t row, int round,
                      Matrix qkv, Matrix biased, Matrix out, const PositionTable& positions,
                      EncoderBuffers& buffers) const;
-  void append(ExecContext& context, EncoderCache::Layer& layer, Matrix qkv) const;
+  void append(ExecContext& context, EncoderCache::Layer& layer, Matrix qkv, EncoderBuffers& buffers) const;
+  Matrix zero_gate(ExecContext& context, int block, EncoderBuffers& buffers) const;
+  void convolve_together(ExecContext& context, int block, Matrix wide, std::span<const Piece> pieces, Matrix out,
+                         EncoderBuffers& buffers) const;
   void convolve(ExecContext& context, int block, Matrix x, std::span<const Piece> pieces,
                 EncoderBuffers& buffers) const;
 

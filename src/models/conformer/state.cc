@@ -29,6 +29,7 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       buffers_(context.gpu),
       embed_buffers_(context.gpu),
       features_(0, context.gpu),
+      embedded_(0, context.gpu),
       x_(0, context.gpu),
       log_probs_(0, context.gpu),
       decoder_logits_(0, context.gpu),
@@ -86,26 +87,53 @@ std::int64_t State::features_of(std::int64_t rows) const {
   return (rows - 1) * network_->config.subsampling_rate() + network_->config.right_context() + 1;
 }
 
-// The features of a step's pieces, one after the other where kernels read them; on the host they stay where they are.
+// The features of a step's pieces where kernels read them: on the host where they are, on a GPU one after the other. There
+// each begins at a multiple of the subsampling rate, with zeros behind it, so that all can be subsampled as one.
 void State::place_features(std::span<const UtteranceId> utterances) {
-  const std::int64_t dim = network_->config.input_dim;
+  const std::int64_t dim = network_->config.input_dim, rate = network_->config.subsampling_rate();
   std::int64_t frames = 0;
   placed_.clear();
   for (std::size_t i = 0; i < utterances.size(); ++i) {
     const std::int64_t needed = features_of(pieces_[i].rows);
     placed_.push_back({at(utterances[i]).features.data(), needed, dim, dim});
-    frames += needed;
+    frames += (needed + network_->config.right_context() + rate - 1) / rate * rate;
   }
   if (context_.gpu == nullptr) return;
   features_.reserve(frames * dim);
-  const Matrix all = features_.matrix(frames, dim);
+  all_features_ = features_.matrix(frames, dim);
+  clear(context_.gpu, all_features_.data, static_cast<std::size_t>(frames * dim) * sizeof(float));
   std::int64_t first = 0;
   for (ConstMatrix& features : placed_) {
-    const Matrix there = all.row_range(first, features.rows);
+    const Matrix there = all_features_.row_range(first, features.rows);
     to_device(context_.gpu, there.data, {features.data, static_cast<std::size_t>(features.rows * dim)});
-    first += features.rows;
+    first += (features.rows + network_->config.right_context() + rate - 1) / rate * rate;
     features = there;
   }
+  embedded_.reserve(network_->config.encoder_frames(frames) * network_->config.encoder.output_size);
+}
+
+// x: the subsampled pieces. Several on a GPU are subsampled as one, since kernels of one are small; rows that reach over
+// a border are left behind.
+void State::embed(Matrix x) {
+  if (context_.gpu == nullptr || pieces_.size() == 1) {
+    std::int64_t row = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      network_->embed.forward(context_, placed_[i], x.row_range(row, pieces_[i].rows), embed_buffers_);
+      row += pieces_[i].rows;
+    }
+    return;
+  }
+  const std::int64_t rate = network_->config.subsampling_rate();
+  const Matrix all = embedded_.matrix(network_->config.encoder_frames(all_features_.rows), x.columns);
+  network_->embed.forward(context_, all_features_, all, embed_buffers_);
+  embedded_rows_.clear();
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const std::int64_t first = (placed_[i].data - all_features_.data) / all_features_.columns / rate;
+    for (std::int64_t row = 0; row < pieces_[i].rows; ++row) {
+      embedded_rows_.push_back(static_cast<std::int32_t>(first + row));
+    }
+  }
+  kernels::gather_rows(context_, all, embedded_rows_, x);
 }
 
 // The new frames of an utterance, the last of those in its cache.
@@ -162,11 +190,7 @@ State::Pass State::compute(std::span<const UtteranceId> utterances, int width) {
   // Of a few streams all kernels are small.
   constexpr std::int64_t kFewRows = 64;
   as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
-    std::int64_t first = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      network_->embed.forward(context_, placed_[i], x.row_range(first, pieces_[i].rows), embed_buffers_);
-      first += pieces_[i].rows;
-    }
+    embed(x);
     pass.output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
     network_->ctc_lo.forward(context_, pass.output, pass.logits);
     if (width > 0) reduce(utterances, pass.logits, width);

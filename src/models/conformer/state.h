@@ -74,6 +74,7 @@ class State final : public CtcState {
   std::int64_t rows_of_step(const Utterance& utterance) const;
   std::int64_t features_of(std::int64_t rows) const;
   void place_features(std::span<const UtteranceId> utterances);
+  void embed(Matrix x);
   void keep(Utterance& utterance, ConstMatrix output);
   Matrix on_host(Matrix x, HostFloats& room);
   void log_softmax(Matrix x);
@@ -98,7 +99,7 @@ class State final : public CtcState {
   EncoderBuffers buffers_;
   Subsampling::Buffers embed_buffers_;
   // The decoders' rows are apart: utterances are rescored while those of others are still read.
-  layers::Buffer features_, x_, log_probs_, decoder_logits_;
+  layers::Buffer features_, embedded_, x_, log_probs_, decoder_logits_;
   layers::Buffer likeliest_, decoder_scores_;  // kernels::CtcFrameRows
   std::int64_t likeliest_rows_ = 0;
   layers::Buffer search_;                      // kernels::CtcBeamMemory
@@ -107,6 +108,8 @@ class State final : public CtcState {
   std::vector<unsigned char> faulty_rows_;       // of the last log_softmax(): not finite
   std::vector<Piece> pieces_;                    // of the running step, and their features
   std::vector<ConstMatrix> placed_;
+  Matrix all_features_;                          // on a GPU
+  std::vector<std::int32_t> embedded_rows_;
   DecoderBuffers decoder_buffers_;
   std::vector<std::unique_ptr<Utterance>> utterances_;  // null: free
   std::vector<Fault> faults_;
