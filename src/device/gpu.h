@@ -139,6 +139,13 @@ class Gpu {
     }
     end_section();
   }
+  // For code that is not ours and puts work into a stream itself: starts what was put in so far, which cuts a section
+  // as a copy does, and gives the cudaStream_t. What the caller puts in there comes before what is put in next. `name`:
+  // what counts(), trace() and an error know it by, as a kernel.
+  void* foreign(const char* name);
+  // What a higher layer keeps with this queue under a name, such as a library's handle and memory: null at first, and
+  // gone before the queue is.
+  std::shared_ptr<void>& attached(const std::string& name);
   // How often what was put in since open().
   struct Counts {
     std::int64_t kernels = 0;

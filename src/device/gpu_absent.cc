@@ -47,6 +47,8 @@ std::int32_t* Gpu::not_finite_row() const { absent(); }
 void Gpu::tell(RunObserver&) { absent(); }
 const void* Gpu::pass(const void*, std::size_t) { absent(); }
 void Gpu::launch(const KernelLaunch&) { absent(); }
+void* Gpu::foreign(const char*) { absent(); }
+std::shared_ptr<void>& Gpu::attached(const std::string&) { absent(); }
 Gpu::Counts Gpu::counts() const { absent(); }
 void Gpu::begin_section(Starts) { absent(); }
 void Gpu::end_section() { absent(); }

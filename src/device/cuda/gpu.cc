@@ -141,6 +141,7 @@ struct Gpu::State {
   int until_failure = -1;
   std::vector<std::string>* trace = nullptr;
   bool in_range = false;           // of NVTX, which a profiler shows: the launches of a layer
+  std::unordered_map<std::string, std::shared_ptr<void>> attached;
 
   ~State() {
     if (stream != nullptr) cudaStreamSynchronize(stream);
@@ -235,7 +236,7 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
 }
 
 Gpu::Gpu(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Gpu::~Gpu() = default;
+Gpu::~Gpu() { state_->attached.clear(); }  // uses the queue to the last
 
 const GpuInfo& Gpu::info() const { return state_->info; }
 void* Gpu::stream() const {
@@ -433,6 +434,20 @@ void Gpu::launch(const KernelLaunch& launch) {
   if (status != cudaSuccess) fail(status, std::string("the kernel ") + launch.name);
   if (s.trace != nullptr) s.trace->emplace_back(launch.name);
 }
+
+void* Gpu::foreign(const char* name) {
+  State& s = *state_;
+  s.enter();
+  s.flush();
+  ++s.kernels;
+  if (s.until_failure >= 0 && s.until_failure-- == 0) {
+    fail(cudaErrorLaunchFailure, std::string("the kernel ") + name);
+  }
+  if (s.trace != nullptr) s.trace->emplace_back(name);
+  return s.stream;
+}
+
+std::shared_ptr<void>& Gpu::attached(const std::string& name) { return state_->attached[name]; }
 
 void Gpu::begin_section(Starts starts) {
   CHECK(!state_->in_section, "a section of kernels within another");
