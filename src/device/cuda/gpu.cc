@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "device/cuda/kernel_graph.h"
+#include "device/kernel_gaps.h"
 
 namespace oasr {
 namespace {
@@ -204,6 +205,7 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
   auto state = std::make_unique<State>();
   try {
     state->info = info_of(index);
+    TRY(check_kernel_gaps(state->info));
     if (!compiled_for(state->info)) {
       return unexpected(ErrorCode::unsupported,
                         fmt::format("{} is an sm_{}{}, and oasr was built for {}", state->info.name,
