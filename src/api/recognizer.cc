@@ -206,7 +206,7 @@ std::string Recognizer::report() const {
                       {"quantized_layers", impl_->quantization->quantized + impl_->quantization->reference},
                       {"arithmetic", arithmetic(*impl_->quantization)},
                       {"device", impl_->model_gpu ? impl_->model_gpu->info().name : "cpu"},
-                      {"isa", enum_name(isa_names(), impl_->context.isa)},
+                      {"isa", isa_name(impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"batch_size", impl_->config.batch_size},
                       {"lanes", info.lanes},
