@@ -7,11 +7,13 @@
 namespace oasr::models::whisper {
 namespace {
 
-using Make = std::shared_ptr<const Network> (*)(const RandomCheckpoint&);
+using kernels::ScaledMMBackend;
+using Make = std::shared_ptr<const Network> (*)(const RandomCheckpoint&, ScaledMMBackend);
 
 struct Precision {
   const char* name;
   Make make;
+  ScaledMMBackend on_gpu = ScaledMMBackend::native;
 };
 
 class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
@@ -20,11 +22,13 @@ class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
     auto opened = Gpu::open(0);
     if (!opened) GTEST_SKIP() << "no GPU: " << opened.error().what;
     gpu = std::move(*opened);
+    const Status prepared = kernels::prepare(kernels::scaled_mm_implementation(GetParam().on_gpu), *gpu);
+    if (!prepared) GTEST_SKIP() << prepared.error().message();
   }
 
   // A state on the processor, or on the GPU.
   std::unique_ptr<State> state(Gpu* where, int windows, int rows, Arithmetic arithmetic = Arithmetic::float32) {
-    auto network = GetParam().make(random);
+    auto network = GetParam().make(random, where != nullptr ? GetParam().on_gpu : ScaledMMBackend::native);
     if (where != nullptr) network->layers.place(*where);
     return std::make_unique<State>(network,
                                    ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = where, .arithmetic = arithmetic},
@@ -207,23 +211,27 @@ TEST_P(WhisperOnGpu, LosesOneCallToAKernelThatFails) {
   }
 }
 
+std::shared_ptr<const Network> static_linked(const RandomCheckpoint& random, ScaledMMBackend backend) {
+  auto network = calibrated_network(random, backend);
+  layers::link(quantization_layout(network->config), network->layers).value();
+  return network;
+}
+std::shared_ptr<const Network> online(const RandomCheckpoint& random, ScaledMMBackend backend) {
+  return online_int8(random, backend);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Precisions, WhisperOnGpu,
-    ::testing::Values(Precision{"float32", [](const RandomCheckpoint& random) { return random.network(); }},
+    ::testing::Values(Precision{"float32", [](const RandomCheckpoint& random, ScaledMMBackend) { return random.network(); }},
                       Precision{"float16",
-                                [](const RandomCheckpoint& random) {
+                                [](const RandomCheckpoint& random, ScaledMMBackend) {
                                   return Network::load(random.config, random.checkpoint, {.dtype = DType::f16}).value();
                                 }},
-                      Precision{"int8_online",
-                                [](const RandomCheckpoint& random) {
-                                  return online_int8(random, kernels::ScaledMMBackend::native);
-                                }},
-                      Precision{"int8_static_linked",
-                                [](const RandomCheckpoint& random) {
-                                  auto network = calibrated_network(random, kernels::ScaledMMBackend::native);
-                                  layers::link(quantization_layout(network->config), network->layers).value();
-                                  return network;
-                                }}),
+                      Precision{"int8_online", online}, Precision{"int8_static_linked", static_linked},
+                      Precision{"int8_online_mma_sync", online, ScaledMMBackend::mma_sync},
+                      Precision{"int8_static_linked_mma_sync", static_linked, ScaledMMBackend::mma_sync},
+                      Precision{"int8_online_cublaslt", online, ScaledMMBackend::cublaslt},
+                      Precision{"int8_static_linked_cublaslt", static_linked, ScaledMMBackend::cublaslt}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
