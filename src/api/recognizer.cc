@@ -191,6 +191,7 @@ Timings Recognizer::timings() const {
   timings.search_seconds = stages.search;
   timings.rescore_seconds = stages.rescore;
   timings.utterances = stages.utterances;
+  timings.launches = launches_of(impl_->context.gpu);
   return timings;
 }
 
@@ -206,6 +207,7 @@ std::string Recognizer::report() const {
                       {"quantized_layers", impl_->quantization->quantized + impl_->quantization->reference},
                       {"arithmetic", arithmetic(*impl_->quantization)},
                       {"device", impl_->model_gpu ? impl_->model_gpu->info().name : "cpu"},
+                      {"graphs", impl_->context.gpu != nullptr && impl_->context.gpu->starts_graphs()},
                       {"isa", isa_name(impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"batch_size", impl_->config.batch_size},

@@ -8,6 +8,7 @@
 #include "kernels/mel/cuda.h"
 #include "kernels/rows/cuda.h"
 #include "kernels/norm/cuda.h"
+#include "kernels/peak/cuda.h"
 #include "kernels/quantize/cuda.h"
 #include "kernels/scaled_conv/cuda.h"
 #include "kernels/scaled_mm/cublaslt.h"
@@ -40,6 +41,9 @@ void shift_scale_rows_cuda(Gpu&, const ShiftScaleRowsArgs&) { absent(); }
 void transpose_in_cuda(Gpu&, std::span<const float>, Matrix) { absent(); }
 void to_host_cuda(Gpu&, ConstMatrix, std::span<float>) { absent(); }
 void first_not_finite_cuda(Gpu&, ConstMatrix) { absent(); }
+
+double gpu_peak_gops(Gpu&, GpuPeak, GpuPeakUnit) { absent(); }
+double gpu_peak_gops(Gpu&, GpuPeak) { absent(); }
 
 void layer_norm_cuda(Gpu&, const LayerNormArgs&) { absent(); }
 void quantize_per_token_cuda(Gpu&, const QuantizePerTokenArgs&) { absent(); }

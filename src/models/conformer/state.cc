@@ -150,7 +150,7 @@ void State::step(std::span<const UtteranceId> utterances) {
   as_graph(context_.gpu, rows <= kFewRows ? Starts::early : Starts::after, [&] {
     output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
     network_->ctc_lo.forward(context_, output, logits);
-  });
+  }, "encoder");
   const Matrix log_probs = on_host(logits, host_log_probs_);
   log_softmax(log_probs);
   row = 0;
@@ -263,7 +263,7 @@ void State::score_direction(const Decoder& decoder, std::span<const Item> items,
       decoder_log_probs_.reserve(hidden.rows * config.output_dim);
       logits = decoder_log_probs_.matrix(hidden.rows, config.output_dim);
       decoder.logits(context_, hidden, logits);
-    });
+    }, "rescoring");
     const Matrix log_probs = on_host(logits, host_decoder_log_probs_);
     log_softmax(log_probs);
     std::int64_t row = 0;

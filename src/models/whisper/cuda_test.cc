@@ -1,6 +1,8 @@
 // Whisper on a GPU gives the bits of the processor.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "layers/links.h"
 #include "models/whisper/int8_support.h"
 
@@ -183,6 +185,63 @@ TEST_P(WhisperOnGpu, StartsTheStepsOfADecoderAsOneGraph) {
     on_gpu->score(inputs, logits);
   }
   EXPECT_GE(gpu->counts().graphs - before, kSteps - 2) << "all but the first";
+}
+
+// What layers and sections took, told by the state.
+struct Times : RunObserver {
+  void not_finite(std::string_view, std::int64_t) override {}
+  bool wants_times() const override { return on; }
+  void layer_time(std::string_view layer, const LayerCall& call) override {
+    layers.insert(std::string(layer));
+    seconds += call.seconds;
+    kernels += call.kernels;
+  }
+  void section_time(double section, std::int64_t count) override {
+    section_seconds += section;
+    section_kernels += count;
+  }
+  bool on = true;
+  std::set<std::string> layers;
+  double seconds = 0, section_seconds = 0;
+  std::int64_t kernels = 0, section_kernels = 0;
+};
+
+TEST_P(WhisperOnGpu, TimesItsLayersAndGivesTheSameBits) {
+  Times times;
+  const auto network = GetParam().make(random);
+  network->layers.place(*gpu);
+  State timed(network, {.pool = &pool, .isa = detected_isa(), .observer = &times, .gpu = gpu.get()},
+              {.windows = 2, .rows = 3, .cross_storage = DType::f16, .alignment_heads = {}});
+  const auto window = mel(107);
+  const TokenId token = 7;
+  std::vector<float> logits(static_cast<std::size_t>(timed.vocabulary_size())), expected(logits.size());
+  // An encoder's window and steps of a decoder: (kernels in sections, those of a trace).
+  const auto run = [&](std::vector<float>& to) {
+    const WindowId id = timed.encode(window);
+    const decode::RowId row = timed.open_row(id);
+    const decode::StepScorer::Input input{row, {&token, 1}};
+    for (int i = 0; i < 3; ++i) timed.score({&input, 1}, to);
+    timed.close_row(row);
+    timed.release(id);
+  };
+  run(logits);  // scratch memory grows, which cuts sections
+  times = {};
+  std::vector<std::string> trace;
+  gpu->trace(&trace);
+  run(logits);
+  gpu->trace(nullptr);
+  EXPECT_EQ(times.section_kernels, std::ssize(trace));
+  EXPECT_GE(times.kernels, std::ssize(trace) / 2);
+  EXPECT_LT(times.kernels, std::ssize(trace)) << "caches are written between layers";
+  EXPECT_LE(times.seconds, times.section_seconds);
+  EXPECT_GE(times.seconds, 0.5 * times.section_seconds);
+  for (const char* layer : {"model.encoder.conv1", "model.encoder.layers.1.self_attn", "model.encoder.layers.0.fc1",
+                            "model.decoder.layers.1.encoder_attn", "model.decoder.layers.0.fc2", "model.decoder.layer_norm"}) {
+    EXPECT_TRUE(times.layers.contains(layer)) << layer;
+  }
+  times.on = false;
+  run(expected);
+  expect_same(logits, expected, "timed");
 }
 
 TEST_P(WhisperOnGpu, ReportsTheLayerWhoseNumbersOverflow) {
