@@ -22,7 +22,7 @@ API_LAYER_MODULES = ("api", "eval", "quantize")  # those that implement the othe
 TESTING = "testing"       # helpers: for *_test.cc and fuzz targets only
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|cooperative_groups|nv/)")
-CUDA_PLACES = re.compile(r"^src/device/cuda/|\.cuh?$|/lanes_cuda\.cc$")
+CUDA_PLACES = re.compile(r"^src/(device|kernels)/cuda/|\.cuh?$|/lanes_cuda\.cc$")
 
 
 def layer_table(root, errors):
@@ -120,8 +120,8 @@ class Checker:
         place = path.relative_to(self.root).as_posix()
         for line, quoted, header in includes(path):
             if CUDA_HEADER.match(header) and not CUDA_PLACES.search(place):
-                self.error(path, line, f"{header}: CUDA headers belong into src/device/cuda, *.cu "
-                                       "and lanes_cuda.cc")
+                self.error(path, line, f"{header}: CUDA headers belong into src/device/cuda, "
+                                       "src/kernels/cuda, *.cu and lanes_cuda.cc")
             elif header.startswith("oasr/"):
                 self.check_public(path, line, header, place)
             elif place.startswith("src/"):

@@ -8,6 +8,7 @@
 #include "cli/bench_parts.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/kernel_report.h"
 #include "cli/layer_table.h"
 #include "cli/model_options.h"
 #include "cli/pull_command.h"
@@ -53,6 +54,10 @@ Timings difference(const Timings& after, const Timings& before) {
   d.rescore_seconds -= before.rescore_seconds;
   d.utterances -= before.utterances;
   d.searched_on_gpu -= before.searched_on_gpu;
+  d.launches = launches_between(after.launches, before.launches);
+  d.encode_launches = launches_between(after.encode_launches, before.encode_launches);
+  d.prompt_launches = launches_between(after.prompt_launches, before.prompt_launches);
+  d.step_launches = launches_between(after.step_launches, before.step_launches);
   return d;
 }
 
@@ -95,6 +100,7 @@ nlohmann::ordered_json summary(const std::string& audio, const std::vector<Pass>
       return 1e3 * (p.wall - p.timings.encode_seconds - p.timings.prompt_seconds - p.timings.step_seconds);
     });
   }
+  if (const Timings& last = passes.back().timings; last.launches.kernels > 0) row["launches"] = launches_json(last);
   row["text"] = passes.front().text;
   return row;
 }
@@ -118,6 +124,7 @@ std::string row_text(const nlohmann::ordered_json& row) {
                         number("encoder_ms_per_window"), number("prompt_ms"), number("decoder_ms_per_token"),
                         number("decoder_ms_per_step"), number("other_ms"));
   }
+  if (row.contains("launches")) text += launches_text(row["launches"]);
   if (row.contains("recordings") && row["without_text"].get<int>() > 0) {
     text += fmt::format("  no text  {} recordings\n", row["without_text"].get<int>());
   }
@@ -127,7 +134,7 @@ std::string row_text(const nlohmann::ordered_json& row) {
 std::string as_text(const nlohmann::ordered_json& report) {
   auto text = bench_head(report);
   for (const auto& row : report["audio"]) text += row_text(row);
-  if (report.contains("layers")) text += "\n" + layer_table_text(report["layers"]);
+  if (report.contains("layers")) text += "\n" + layer_table_text(report);
   return text;
 }
 
@@ -220,14 +227,25 @@ Result<nlohmann::ordered_json> measure_passes(Recognizer& recognizer, const Benc
   return rows;
 }
 
-// One more pass over the first recording with every layer timed.
-Result<nlohmann::ordered_json> layer_rows(Recognizer& recognizer, const BenchArguments& arguments) {
+// One more pass over the first recording, or all together, with every layer timed.
+Status add_layers(Recognizer& recognizer, const BenchArguments& arguments, nlohmann::ordered_json& report) {
   recognizer.measure_layers(true);
-  const auto pass = run_pass(recognizer, arguments.audio.front(), arguments.options);
+  const auto pass = arguments.engine.batch_size > 1
+                        ? run_batch(recognizer, arguments)
+                        : run_pass(recognizer, arguments.audio.front(), arguments.options);
   recognizer.measure_layers(false);
   if (!pass) return unexpected(pass.error());
-  const auto model = nlohmann::ordered_json::parse(recognizer.report(), nullptr, false);
-  return layer_table(recognizer.layer_times(), model["threads"].get<int>());
+  const auto& model = report["model"];
+  if (model["device"] == "cpu") {
+    report["layers"] = layer_table(recognizer.layer_times(), model["threads"].get<int>());
+    return {};
+  }
+  const auto& device = arguments.engine.device;
+  const auto ceilings = measure_ceilings(device == "auto" ? "cuda" : device);
+  if (!ceilings) return unexpected(ceilings.error());
+  report["ceilings"] = ceilings_json(*ceilings, true);
+  report["layers"] = layer_table(recognizer.layer_times(), *ceilings);
+  return {};
 }
 
 Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const std::string& model) {
@@ -245,9 +263,7 @@ Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const st
   if (!rows) return unexpected(rows.error());
   report["peak_mib"] = peak_mib();
   if (arguments.per_layer) {
-    auto layers = layer_rows(*recognizer, arguments);
-    if (!layers) return unexpected(layers.error());
-    report["layers"] = std::move(*layers);
+    if (auto good = add_layers(*recognizer, arguments, report); !good) return unexpected(good.error());
   }
   report["audio"] = std::move(*rows);
   return report;
@@ -266,6 +282,10 @@ Result<nlohmann::ordered_json> measure_streams(const BenchArguments& arguments, 
 }
 
 Status check_arguments(const BenchArguments& arguments) {
+  if (arguments.audio.empty()) {
+    return unexpected(ErrorCode::invalid_argument, "is required", "--audio",
+                      "name recordings with speech, or measure single operations: oasr bench kernels");
+  }
   if (arguments.streaming && arguments.per_layer) {
     return unexpected(ErrorCode::invalid_argument, "does not go with --streaming", "--per-layer",
                       "measure layers of whole utterances, with --chunk-size for their mask");
@@ -309,10 +329,10 @@ int run_bench(BenchArguments& arguments) {
 void add_bench_command(CLI::App& app, Action& chosen) {
   auto a = std::make_shared<BenchArguments>();
   a->engine.model = default_model();
-  auto* command = app.add_subcommand("bench", "Measure load, encoder, decoder and memory; streams of CTC models");
+  auto* command = app.add_subcommand("bench", "Measure load, encoder, decoder and memory; streams of CTC models; single kernels");
   command->add_option("model", a->engine.model, "Path, or a name of the catalogue")
       ->type_name("MODEL")->capture_default_str();
-  command->add_option("--audio", a->audio, "Recordings with speech")->required()->type_name("AUDIO");
+  command->add_option("--audio", a->audio, "Recordings with speech, at least one")->type_name("AUDIO");
   command->add_option("--repeat", a->repeat, "Passes; medians are shown")
       ->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--batch-size", a->engine.batch_size, "Above 1: recordings decoded together, measured as one")
@@ -338,9 +358,13 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   add_quantization_options(*command, a->engine.quantization, a->engine.quantization_options,
                            "Quantization");
   command->add_flag("--per-layer", a->per_layer,
-                    "With the time and the speed of every layer, and its share of the peak");
+                    "With the time and the speed of every layer, and its share of the peak, on a GPU of its roof");
   command->add_flag("--json", a->json, "As JSON");
-  command->callback([a, &chosen] { chosen = [a] { return run_bench(*a); }; });
+  command->require_subcommand(0, 1);
+  add_bench_kernels_command(*command, chosen);
+  command->callback([a, command, &chosen] {
+    if (command->get_subcommands().empty()) chosen = [a] { return run_bench(*a); };
+  });
 }
 
 }  // namespace oasr::cli

@@ -60,6 +60,42 @@ double percentile(std::vector<double> values, double percent) {
   return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+Launches launches_between(const Launches& after, const Launches& before) {
+  return {.kernels = after.kernels - before.kernels,
+          .graphs = after.graphs - before.graphs,
+          .alone = after.alone - before.alone};
+}
+
+namespace {
+
+nlohmann::ordered_json mean(const Launches& all, std::int64_t count) {
+  const auto of = [count](std::int64_t value) { return static_cast<double>(value) / static_cast<double>(count); };
+  return {{"kernels", of(all.kernels)}, {"graphs", of(all.graphs)}, {"alone", of(all.alone)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json launches_json(const Timings& pass) {
+  const Launches& all = pass.launches;
+  nlohmann::ordered_json json = {{"kernels", all.kernels}, {"graphs", all.graphs}, {"alone", all.alone}};
+  if (pass.windows > 0) json["window"] = mean(pass.encode_launches, pass.windows);
+  if (pass.prompts > 0) json["prompt"] = mean(pass.prompt_launches, pass.prompts);
+  if (pass.steps > 0) json["step"] = mean(pass.step_launches, pass.steps);
+  return json;
+}
+
+std::string launches_text(const nlohmann::ordered_json& launches) {
+  auto text = fmt::format("  launches {} kernels, {} starts as a graph, {} kernels alone\n", launches["kernels"].get<std::int64_t>(),
+                          launches["graphs"].get<std::int64_t>(), launches["alone"].get<std::int64_t>());
+  for (const char* part : {"window", "prompt", "step"}) {
+    if (!launches.contains(part)) continue;
+    const auto& row = launches[part];
+    text += fmt::format("           a {:<6} {:.1f} kernels, {:.2f} starts as a graph, {:.1f} kernels alone\n", part,
+                        row["kernels"].get<double>(), row["graphs"].get<double>(), row["alone"].get<double>());
+  }
+  return text;
+}
+
 namespace {
 
 // "2 threads, avx2", or the GPU.

@@ -17,6 +17,7 @@ void add_pull_command(CLI::App& app, Action& chosen);
 void add_inspect_command(CLI::App& app, Action& chosen);
 void add_doctor_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
+void add_bench_kernels_command(CLI::App& bench, Action& chosen);  // `oasr bench kernels`
 void add_convert_command(CLI::App& app, Action& chosen);
 void add_quantize_command(CLI::App& app, Action& chosen);
 void add_eval_command(CLI::App& app, Action& chosen);

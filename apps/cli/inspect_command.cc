@@ -12,7 +12,7 @@ namespace oasr::cli {
 namespace {
 
 struct InspectArguments {
-  std::string path;
+  std::string path, device = "cpu";
   bool json = false, tensors = false, checksums = false, quantization = false;
 };
 
@@ -69,7 +69,8 @@ std::string as_text(const ModelReport& report, bool tensors) {
 int run_inspect(const InspectArguments& arguments) {
   Terminal terminal;
   const auto report = inspect_model(
-      arguments.path, {.checksums = arguments.checksums, .quantization = arguments.quantization});
+      arguments.path,
+      {.checksums = arguments.checksums, .quantization = arguments.quantization, .device = arguments.device});
   if (!report) {
     terminal.error(report.error());
     return exit_code_of(report.error());
@@ -95,6 +96,8 @@ void add_inspect_command(CLI::App& app, Action& chosen) {
   command->add_flag("--checksums", arguments->checksums, "With the SHA-256 of every file");
   command->add_flag("--quantization", arguments->quantization,
                     "With every layer's scheme, kernel and why it is left alone");
+  command->add_option("--device", arguments->device, "Whose kernels that names: auto, cpu, cuda, cuda:N")
+      ->capture_default_str();
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return run_inspect(*arguments); }; });
 }

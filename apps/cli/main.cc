@@ -102,7 +102,12 @@ int run(Arguments arguments) {
   if (!arguments.empty()) {
     if (auto known = check_command(app, arguments[0]); !known) return usage_error(known.error());
     if (const auto* command = find_command(app, arguments[0])) {
-      const Arguments rest = spread_quantization_options({arguments.begin() + 1, arguments.end()});
+      std::ptrdiff_t words = 1;  // of the command's name
+      if (const auto* within = arguments.size() > 1 ? find_command(*command, arguments[1]) : nullptr) {
+        command = within;
+        words = 2;
+      }
+      const Arguments rest = spread_quantization_options({arguments.begin() + words, arguments.end()});
       auto translated = command->get_name() == "transcribe" ? translate_arguments(rest)
                                                             : Result<Arguments>(rest);
       if (!translated) return usage_error(translated.error());
@@ -112,7 +117,7 @@ int run(Arguments arguments) {
       if (auto known = check_known_options(*command, *translated); !known) {
         return usage_error(known.error());
       }
-      arguments.resize(1);
+      arguments.resize(static_cast<std::size_t>(words));
       arguments.insert(arguments.end(), translated->begin(), translated->end());
     }
   }

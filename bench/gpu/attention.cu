@@ -1,5 +1,6 @@
 // Attention, its caches and the small operations beside it, on a GPU.
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <random>
 #include <string>

@@ -1,5 +1,6 @@
 // Times of the products, norms and quantize steps on a GPU: oasr_bench_gpu_products [all]
 // `all` runs every tile, not only the one that the op chooses.
+#include <cstdio>
 #include <cstring>
 #include <string>
 

@@ -48,6 +48,7 @@ struct ModelReport {
 struct InspectOptions {
   bool checksums = false;             // SHA-256 of every file
   bool quantization = false;          // what every layer is quantized to
+  std::string device = "cpu";         // whose kernels that names: auto, cpu, cuda or cuda:N
 };
 
 // Reads the checkpoint at `path` (or a catalogue name in the cache) and describes it. A checkpoint

@@ -33,6 +33,13 @@ struct AudioInput {
 Status check_options(const EngineConfig& engine, const TranscribeOptions& options,
                      const AudioInput& audio);
 
+// What a GPU was given to do.
+struct Launches {
+  std::int64_t kernels = 0;
+  std::int64_t graphs = 0;         // starts of many kernels together, as a CUDA graph
+  std::int64_t alone = 0;          // kernels that were started one by one
+};
+
 // Where the time went since load(): wall seconds.
 struct Timings {
   double load_seconds = 0;
@@ -49,7 +56,13 @@ struct Timings {
   double rescore_seconds = 0;      // by attention decoders
   std::int64_t utterances = 0;
   std::int64_t searched_on_gpu = 0;  // of them, by its prefix beam search; the others' searches ran on the processor
+  // Of the queue that the model runs in on a GPU; features have one of their own.
+  Launches launches;
+  Launches encode_launches, prompt_launches, step_launches;  // attention encoder-decoders
 };
+
+// The last of the layer times of a GPU: what its kernels between the layers took, a call for every start of kernels.
+inline constexpr const char* kBetweenLayers = "(between layers)";
 
 // One layer's share of the time, since measure_layers(true).
 struct LayerTime {
@@ -58,8 +71,11 @@ struct LayerTime {
   std::string kernel;              // "scaled_mm avx512_vnni"; empty: not a matrix
   std::int64_t calls = 0;
   std::int64_t rows = 0;           // of its inputs, all calls
-  double seconds = 0;              // wall
-  double operations = 0;           // 2 · rows · in · out; 0 for what is not a matrix
+  double seconds = 0;              // wall; on a GPU its own time, up to the next layer's first kernel
+  double operations = 0;           // 2 · rows · in · out, those of attention; 0: none that are counted
+  std::string operands;            // of the operations: "int8", "float32", "float16"
+  double bytes = 0;                // of weights, inputs and outputs, at least; 0: not known
+  std::int64_t kernels = 0;        // of a GPU
 };
 
 // What one core reaches on this machine with the instructions of a kernel ("scaled_mm avx512_vnni"),
@@ -96,7 +112,8 @@ class Recognizer {
 
   Timings timings() const;
 
-  // Times every layer from now on (a few percent slower), or stops. In the order of the first call.
+  // Times every layer from now on (a few percent slower), or stops. In the order of the first call. On a GPU the
+  // kernels of a pass still start together, with marks between the layers that it notes the time of.
   void measure_layers(bool on);
   std::vector<LayerTime> layer_times() const;
 

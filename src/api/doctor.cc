@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "device/cpu.h"
 #include "device/gpu.h"
+#include "device/kernel_gaps.h"
 #include "kernels/scaled_mm/backend.h"
 #include "layers/links.h"
 #include "oasr/version.h"
@@ -41,13 +42,15 @@ class Examination {
     group("processor", {{"model", cpu.model},
                         {"features", cpu.features},
                         {"lanes", lanes},
-                        {"lane in use", selected ? std::string(enum_name(isa_names(), *selected))
-                                                 : selected.error().what},
+                        {"lane in use", selected ? std::string(isa_name(*selected)) : selected.error().what},
                         {"caches", fmt::format("L1d {} KiB, L2 {} KiB, L3 {} KiB",
                                                cpu.l1d_bytes / 1024, cpu.l2_bytes / 1024,
                                                cpu.l3_bytes / 1024)}});
     if (!selected) {
-      problem(selected.error().message(), "unset OASR_ISA");
+      problem(selected.error().message(), "unset " + selected.error().where);
+    } else if (*selected == Isa::reference) {
+      remark("OASR_LAYERS_BACKEND runs the definitions of all ops, many times slower than lanes",
+             "unset OASR_LAYERS_BACKEND");
     } else if (*selected < detected_isa()) {
       remark("OASR_ISA lowers the instruction set", "unset OASR_ISA for full speed");
     } else if (*selected == Isa::scalar) {
@@ -103,6 +106,7 @@ class Examination {
     }
     if (report.gpus.empty()) rows.emplace_back("devices", "none: " + report.problem);
     group("gpu", std::move(rows));
+    group("gpu kernel gaps", kernel_gap_report(report.gpus));
   }
 
   void cache() {
@@ -131,7 +135,7 @@ class Examination {
     }
     if (rows.empty()) rows.emplace_back("variables", "none is set");
     group("environment", std::move(rows));
-    for (const auto& checked : {status_of(kernels::selected_scaled_mm_backend()),
+    for (const auto& checked : {scaled_mm_backend(),
                                 status_of(layers::quantization_fusion())}) {
       if (!checked) problem(checked.error().where + " is " + checked.error().what, checked.error().remedy);
     }
@@ -142,6 +146,13 @@ class Examination {
   static Status status_of(Result<T> result) {
     if (result) return {};
     return unexpected(std::move(result).error());
+  }
+
+  // One that only the other device has is no problem where that device is.
+  static Status scaled_mm_backend() {
+    const Status on_cpu = status_of(kernels::selected_scaled_mm_backend());
+    const bool on_gpu = kernels::selected_scaled_mm_backend(true).has_value() && !gpu_report().gpus.empty();
+    return on_gpu ? Status{} : on_cpu;
   }
 
   static fs::path existing_parent(fs::path path) {

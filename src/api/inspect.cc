@@ -1,5 +1,6 @@
 #include "oasr/inspect.h"
 
+#include "api/device.h"
 #include "api/digest.h"
 #include "api/guard.h"
 #include "base/fs.h"
@@ -54,12 +55,13 @@ void describe_dimensions(const Checkpoint& checkpoint, ModelReport& report) {
 }
 
 // The strict load, in the storage that costs least memory, says whether the checkpoint is whole.
-Status describe_model(Checkpoint checkpoint, const InspectOptions& options, ModelReport& report) {
+Status describe_model(Checkpoint checkpoint, const InspectOptions& options, const Device& device, ModelReport& report) {
   const auto* architecture = TRY(models::find_architecture(checkpoint));
   report.architecture = architecture->name;
   ThreadPool pool(TRY(thread_count(0)));
-  const ExecContext context{.pool = &pool, .isa = TRY(selected_isa())};
-  const auto loaded = TRY(load::load_checkpoint(std::move(checkpoint), {}, context));
+  const Isa isa = TRY(selected_isa());
+  const ExecContext context{.pool = &pool, .isa = isa, .gpu = device.gpu.get()};
+  const auto loaded = TRY(load::load_checkpoint(std::move(checkpoint), {.gpu_optional = device.optional}, context));
   const auto& info = loaded.model->info();
   report.loads = true;
   report.size_name = info.size_name;
@@ -78,6 +80,7 @@ Status describe_model(Checkpoint checkpoint, const InspectOptions& options, Mode
 
 Result<ModelReport> inspect_model(const std::string& path, const InspectOptions& options) {
   return guarded([&]() -> Result<ModelReport> {
+    const Device device = TRY(open_device(options.device));
     ModelReport report;
     report.path = TRY(resolve_model(path));
     auto checkpoint = TRY(open_checkpoint(report.path));
@@ -91,7 +94,7 @@ Result<ModelReport> inspect_model(const std::string& path, const InspectOptions&
     describe_dimensions(checkpoint, report);
     TRY(describe_files(checkpoint, options, report));
     auto notes = checkpoint.notes;
-    if (auto loaded = describe_model(std::move(checkpoint), options, report); !loaded) {
+    if (auto loaded = describe_model(std::move(checkpoint), options, device, report); !loaded) {
       report.notes = std::move(notes);
       report.notes.push_back("does not load: " + loaded.error().message());
     }

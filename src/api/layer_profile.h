@@ -19,15 +19,17 @@ class LayerProfile final : public RunObserver {
 
   void not_finite(std::string_view, std::int64_t) override {}  // the model's state tells the engine
   bool wants_times() const override { return on_; }
-  void layer_time(std::string_view layer, std::int64_t rows, double seconds) override;
+  void layer_time(std::string_view layer, const LayerCall& call) override;
+  void section_time(double seconds, std::int64_t kernels) override;
 
-  // In the order of the first call.
+  // In the order of the first call; of a GPU kBetweenLayers is the last.
   std::vector<LayerTime> times(const load::QuantizationReport& report) const;
 
  private:
   bool on_ = false;
   std::vector<LayerTime> times_;
   std::map<std::string, std::size_t, std::less<>> index_;
+  LayerTime sections_;  // of a GPU, the layers included
 };
 
 }  // namespace oasr

@@ -192,6 +192,7 @@ Timings Recognizer::timings() const {
   timings.rescore_seconds = stages.rescore;
   timings.utterances = stages.utterances;
   timings.searched_on_gpu = stages.searched_on_gpu;
+  timings.launches = launches_of(impl_->context.gpu);
   return timings;
 }
 
@@ -207,7 +208,8 @@ std::string Recognizer::report() const {
                       {"quantized_layers", impl_->quantization->quantized + impl_->quantization->reference},
                       {"arithmetic", arithmetic(*impl_->quantization)},
                       {"device", impl_->model_gpu ? impl_->model_gpu->info().name : "cpu"},
-                      {"isa", enum_name(isa_names(), impl_->context.isa)},
+                      {"graphs", impl_->context.gpu != nullptr && impl_->context.gpu->starts_graphs()},
+                      {"isa", isa_name(impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"batch_size", impl_->config.batch_size},
                       {"lanes", info.lanes},

@@ -174,7 +174,7 @@ std::string StreamingRecognizer::report() const {
                       {"quantized_layers", impl_->quantization.quantized + impl_->quantization.reference},
                       {"arithmetic", impl_->quantization.arithmetic},
                       {"device", impl_->context.gpu != nullptr ? impl_->context.gpu->info().name : "cpu"},
-                      {"isa", enum_name(isa_names(), impl_->context.isa)},
+                      {"isa", isa_name(impl_->context.isa)},
                       {"threads", impl_->pool->threads()},
                       {"chunk_seconds", impl_->chunk_seconds},
                       {"notes", info.notes}};

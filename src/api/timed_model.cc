@@ -10,10 +10,29 @@ namespace {
 using models::AedState;
 using models::WindowId;
 
+// Adds what a GPU (null: there is none) is given to do while this lives.
+class LaunchCount {
+ public:
+  LaunchCount(const Gpu* gpu, Launches& sum) : gpu_(gpu), sum_(sum), before_(launches_of(gpu)) {}
+  ~LaunchCount() {
+    const Launches after = launches_of(gpu_);
+    sum_.kernels += after.kernels - before_.kernels;
+    sum_.graphs += after.graphs - before_.graphs;
+    sum_.alone += after.alone - before_.alone;
+  }
+  LaunchCount(const LaunchCount&) = delete;
+  LaunchCount& operator=(const LaunchCount&) = delete;
+
+ private:
+  const Gpu* gpu_;
+  Launches& sum_;
+  Launches before_;
+};
+
 class TimedState final : public AedState {
  public:
-  TimedState(std::unique_ptr<AedState> state, std::shared_ptr<Timings> timings)
-      : state_(std::move(state)), timings_(std::move(timings)) {}
+  TimedState(std::unique_ptr<AedState> state, const Gpu* gpu, std::shared_ptr<Timings> timings)
+      : state_(std::move(state)), gpu_(gpu), timings_(std::move(timings)) {}
 
   int vocabulary_size() const override { return state_->vocabulary_size(); }
   int context_size() const override { return state_->context_size(); }
@@ -24,6 +43,7 @@ class TimedState final : public AedState {
     for (const auto& input : inputs) tokens += input.tokens.size();
     const bool prompt = tokens > inputs.size();
     const Stopwatch watch(prompt ? timings_->prompt_seconds : timings_->step_seconds);
+    const LaunchCount count(gpu_, prompt ? timings_->prompt_launches : timings_->step_launches);
     (prompt ? timings_->prompts : timings_->steps) += 1;
     if (!prompt) timings_->step_rows += static_cast<std::int64_t>(inputs.size());
     state_->score(inputs, logits);
@@ -38,6 +58,7 @@ class TimedState final : public AedState {
 
   void encode(std::span<const models::MelWindow> windows, std::span<WindowId> ids) override {
     const Stopwatch watch(timings_->encode_seconds);
+    const LaunchCount count(gpu_, timings_->encode_launches);
     timings_->windows += static_cast<std::int64_t>(windows.size());
     state_->encode(windows, ids);
   }
@@ -47,6 +68,7 @@ class TimedState final : public AedState {
   std::vector<float> alignment(WindowId window, std::span<const TokenId> tokens,
                                std::span<float> logits) override {
     const Stopwatch watch(timings_->prompt_seconds);
+    const LaunchCount count(gpu_, timings_->prompt_launches);
     ++timings_->prompts;
     return state_->alignment(window, tokens, logits);
   }
@@ -55,6 +77,7 @@ class TimedState final : public AedState {
 
  private:
   std::unique_ptr<AedState> state_;
+  const Gpu* gpu_;
   std::shared_ptr<Timings> timings_;
 };
 
@@ -75,7 +98,7 @@ class TimedModel final : public models::AedModel {
   Result<std::unique_ptr<AedState>> new_state(ExecContext context, int windows,
                                               int rows) const override {
     auto state = TRY(model_->new_state(context, windows, rows));
-    return std::unique_ptr<AedState>(new TimedState(std::move(state), timings_));
+    return std::unique_ptr<AedState>(new TimedState(std::move(state), context.gpu, timings_));
   }
 
  private:
@@ -84,6 +107,12 @@ class TimedModel final : public models::AedModel {
 };
 
 }  // namespace
+
+Launches launches_of(const Gpu* gpu) {
+  if (gpu == nullptr) return {};
+  const Gpu::Counts counts = gpu->counts();
+  return {.kernels = counts.kernels, .graphs = counts.graphs, .alone = counts.alone};
+}
 
 std::shared_ptr<const models::AedModel> timed_model(std::shared_ptr<const models::AedModel> model,
                                                     std::shared_ptr<Timings> timings) {

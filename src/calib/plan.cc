@@ -51,7 +51,7 @@ std::string key_of(const std::vector<std::string>& paths) {
 }
 
 quant::MethodOptions method_options(const ExecContext& context) {
-  return {.scaled_mm = &kernels::scaled_mm_implementation(kernels::ScaledMMBackend::native),
+  return {.scaled_mm = &kernels::scaled_mm_implementation(kernels::scaled_mm_backend_of(context.isa)),
           .isa = context.isa,
           .pool = context.pool};
 }

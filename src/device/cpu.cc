@@ -88,11 +88,22 @@ IsaSet supported() {
   return set;
 }
 
+// OASR_LAYERS_BACKEND.
+Result<bool> reference_wanted() {
+  const std::string name = env("OASR_LAYERS_BACKEND").value_or("auto");
+  if (name == "auto" || name == "native") return false;
+  if (name == "reference" || name == "torch") return true;
+  return unexpected(ErrorCode::invalid_argument, "'" + name + "' is not a backend of layers", "OASR_LAYERS_BACKEND",
+                    "use one of: auto, native, reference");
+}
+
 }  // namespace
 
 std::span<const EnumName<Isa>> isa_names() { return kIsaNames; }
 
-bool isa_supported(Isa isa) { return (supported() & bit(isa)) != 0; }
+std::string_view isa_name(Isa isa) { return isa == Isa::reference ? "reference" : enum_name(isa_names(), isa); }
+
+bool isa_supported(Isa isa) { return isa == Isa::reference || (supported() & bit(isa)) != 0; }
 
 Isa detected_isa() {
   Isa best = Isa::scalar;
@@ -104,6 +115,12 @@ Isa detected_isa() {
 
 Result<Isa> selected_isa() {
   const auto name = env("OASR_ISA");
+  if (TRY(reference_wanted())) {
+    if (!name) return Isa::reference;
+    return unexpected(ErrorCode::invalid_argument,
+                      "'" + *name + "' names a lane, and OASR_LAYERS_BACKEND=reference runs none", "OASR_ISA",
+                      "unset one of the two");
+  }
   if (!name) return detected_isa();
   const auto isa = parse_enum(isa_names(), *name);
   if (!isa) {

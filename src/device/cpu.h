@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/enum_table.h"
 #include "base/result.h"
@@ -13,6 +14,7 @@ namespace oasr {
 
 // Instruction sets with kernel lanes, the better the later.
 enum class Isa : std::uint8_t {
+  reference,    // no lane at all: ops run the plain loops that define them, slow, the same bits
   scalar,       // plain C++ (x86-64-v2)
   avx2,         // AVX2 + FMA + F16C
   avx_vnni,     // + VNNI in 256 bits (AVX-VNNI)
@@ -20,7 +22,8 @@ enum class Isa : std::uint8_t {
   avx512_vnni,  // + AVX-512 VNNI
   amx,          // + AMX-TILE and AMX-INT8
 };
-std::span<const EnumName<Isa>> isa_names();
+std::span<const EnumName<Isa>> isa_names();  // those with lanes
+std::string_view isa_name(Isa isa);          // every one
 
 // Whether a lane for `lane` runs where `isa` is chosen: each Isa covers those before it, except that
 // processors with AVX-512 need not have avx_vnni.
@@ -35,8 +38,8 @@ bool isa_supported(Isa isa);
 // The best Isa that is supported.
 Isa detected_isa();
 
-// detected_isa(), or OASR_ISA. An OASR_ISA that is unknown or not supported is an error, never
-// ignored.
+// detected_isa(), or OASR_ISA, or reference where OASR_LAYERS_BACKEND says so. A value that is unknown or not
+// supported is an error, never ignored, and so are an OASR_ISA and the reference at once.
 Result<Isa> selected_isa();
 
 struct CpuInfo {

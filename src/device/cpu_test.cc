@@ -127,6 +127,23 @@ TEST(SelectedIsa, FollowsTheVariableAndRefusesUnknownNames) {
   EXPECT_EQ(selected_isa().value(), detected_isa());
 }
 
+TEST(SelectedIsa, IsTheReferenceWhereLayersAreToRunIt) {
+  for (const char* name : {"reference", "torch"}) {
+    const Environment variable("OASR_LAYERS_BACKEND", name);
+    EXPECT_EQ(selected_isa().value(), Isa::reference) << name;
+    const Environment lane("OASR_ISA", "scalar");
+    EXPECT_EQ(selected_isa().error().where, "OASR_ISA") << name;
+  }
+  for (const char* name : {"auto", "native"}) {
+    const Environment variable("OASR_LAYERS_BACKEND", name);
+    EXPECT_EQ(selected_isa().value(), detected_isa()) << name;
+  }
+  const Environment variable("OASR_LAYERS_BACKEND", "cuda");
+  EXPECT_EQ(selected_isa().error().where, "OASR_LAYERS_BACKEND");
+  EXPECT_EQ(isa_name(Isa::reference), "reference");
+  EXPECT_EQ(isa_name(Isa::avx2), "avx2");
+}
+
 TEST(SelectedIsa, RefusesWhatTheProcessorDoesNotHave) {
   for (const auto& [isa, name] : isa_names()) {
     const Environment variable("OASR_ISA", std::string(name).c_str());

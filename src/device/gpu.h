@@ -27,6 +27,7 @@ struct GpuInfo {
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
   std::size_t l2_bytes = 0;
+  int clock_mhz = 0, memory_clock_mhz = 0;  // at most
 };
 
 // What this process can say about GPUs, for `oasr doctor`.
@@ -110,14 +111,20 @@ class Gpu {
   // Waits for all that was put in.
   void wait();
 
-  // Names the layer whose kernels come next: what they find not finite is kept under this name, and a profiler
-  // shows them under it (NVTX), up to the next layer or wait(). The text must stay where it is.
+  // Names the layer whose kernels come next: what they find not finite is kept under this name, and a profiler shows
+  // under it (NVTX) where they are put in, up to the next layer, wait() or the end of the section. The text must stay
+  // where it is.
   void at_layer(std::string_view layer);
+  // The same of a layer that is to be timed (RunObserver::wants_times()): up to end_layer(). The kernels of a section
+  // still start together, with marks between layers that the GPU notes the time of, but none passes a mark early, and as
+  // a graph that is not kept. What is put in outside a section waits for the next section, copy or wait, too.
+  void begin_timed_layer(std::string_view layer);
+  void end_timed_layer(std::int64_t rows, const LayerWork& work);
   // For kernels: the device word of the current layer, where the lowest row that is not finite is kept
   // (atomicMin; kAllFinite when there is none).
   std::int32_t* not_finite_row() const;
   static constexpr std::int32_t kAllFinite = 0x7fff'ffff;
-  // Tells the observer what was found up to the last wait() or download(), once.
+  // Tells the observer what was found, and what layers and sections took, up to the last wait() or download(), once.
   void tell(RunObserver& observer);
 
   // Arguments on the device, for the kernel that is put in next: those that change from launch to launch of a
@@ -127,10 +134,11 @@ class Gpu {
   void launch(const KernelLaunch& launch);
   // Puts in what `body` puts in. Its kernels start together at the end; those of a section that comes again with
   // the same arguments, or nearly, as a CUDA graph. A copy between them, or a wait, cuts the section: what came
-  // before it starts first. Not within another section.
+  // before it starts first. Not within another section. A profiler shows the section under its name (NVTX), and
+  // where it starts the kernels.
   template <class Body>
-  void as_graph(Starts starts, const Body& body) {
-    begin_section(starts);
+  void as_graph(Starts starts, const Body& body, const char* name = "a section") {
+    begin_section(starts, name);
     try {
       body();
     } catch (...) {
@@ -139,10 +147,20 @@ class Gpu {
     }
     end_section();
   }
+  // Whether sections become graphs: not with OASR_GPU_GRAPHS=0.
+  bool starts_graphs() const;
+  // For code that is not ours and puts work into a stream itself: starts what was put in so far, which cuts a section
+  // as a copy does, and gives the cudaStream_t. What the caller puts in there comes before what is put in next. `name`:
+  // what counts(), trace() and an error know it by, as a kernel.
+  void* foreign(const char* name);
+  // What a higher layer keeps with this queue under a name, such as a library's handle and memory: null at first, and
+  // gone before the queue is.
+  std::shared_ptr<void>& attached(const std::string& name);
   // How often what was put in since open().
   struct Counts {
     std::int64_t kernels = 0;
-    std::int64_t graphs = 0;    // that started kernels
+    std::int64_t graphs = 0;    // starts of kernels as a graph
+    std::int64_t alone = 0;     // kernels that were started one by one
     std::size_t allocated = 0;  // bytes that allocate() gave
   };
   Counts counts() const;
@@ -154,7 +172,7 @@ class Gpu {
  private:
   struct State;
   explicit Gpu(std::unique_ptr<State> state);
-  void begin_section(Starts starts);
+  void begin_section(Starts starts, const char* name);
   void end_section();
   void drop_section() noexcept;
   std::unique_ptr<State> state_;
@@ -162,8 +180,8 @@ class Gpu {
 
 // Gpu::as_graph(), or on the host (null) only body().
 template <class Body>
-void as_graph(Gpu* gpu, Starts starts, const Body& body) {
-  gpu != nullptr ? gpu->as_graph(starts, body) : body();
+void as_graph(Gpu* gpu, Starts starts, const Body& body, const char* name = "a section") {
+  gpu != nullptr ? gpu->as_graph(starts, body, name) : body();
 }
 
 }  // namespace oasr

@@ -1,6 +1,7 @@
 // The GPU of a build without CUDA: there is none.
 #include "base/check.h"
 #include "device/gpu.h"
+#include "device/gpu_timing.h"
 
 namespace oasr {
 namespace {
@@ -43,15 +44,28 @@ void Gpu::copy(void*, std::size_t, const void*, std::size_t, std::size_t, std::s
 void Gpu::zero(void*, std::size_t) { absent(); }
 void Gpu::wait() { absent(); }
 void Gpu::at_layer(std::string_view) { absent(); }
+void Gpu::begin_timed_layer(std::string_view) { absent(); }
+void Gpu::end_timed_layer(std::int64_t, const LayerWork&) { absent(); }
 std::int32_t* Gpu::not_finite_row() const { absent(); }
 void Gpu::tell(RunObserver&) { absent(); }
 const void* Gpu::pass(const void*, std::size_t) { absent(); }
 void Gpu::launch(const KernelLaunch&) { absent(); }
+bool Gpu::starts_graphs() const { absent(); }
+void* Gpu::foreign(const char*) { absent(); }
+std::shared_ptr<void>& Gpu::attached(const std::string&) { absent(); }
 Gpu::Counts Gpu::counts() const { absent(); }
-void Gpu::begin_section(Starts) { absent(); }
+void Gpu::begin_section(Starts, const char*) { absent(); }
 void Gpu::end_section() { absent(); }
 void Gpu::drop_section() noexcept {}
 void Gpu::trace(std::vector<std::string>*) { absent(); }
 void Gpu::fail_launch(int) { absent(); }
+
+struct GpuReplay::State {};
+GpuReplay::GpuReplay(Gpu&, int, const std::function<void(int)>&) { absent(); }
+GpuReplay::~GpuReplay() = default;
+GpuReplay::GpuReplay(GpuReplay&&) noexcept = default;
+double GpuReplay::run() { absent(); }
+double copy_bytes_per_second(Gpu&, std::size_t) { absent(); }
+double mark_microseconds(Gpu&) { absent(); }
 
 }  // namespace oasr

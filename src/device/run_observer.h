@@ -9,6 +9,21 @@
 
 namespace oasr {
 
+// What a call of a layer had to do. Of a layer with a matrix its report says it.
+struct LayerWork {
+  double operations = 0;                  // a multiply-add is two
+  double bytes = 0;                       // read and written, at least
+  std::string_view operands = "float32";  // of the operations; a text that stays
+};
+
+// One call of a layer.
+struct LayerCall {
+  std::int64_t rows = 0;     // of its input
+  double seconds = 0;        // wall; on a GPU, of the GPU: from the kernel before it to its last one
+  std::int64_t kernels = 0;  // on a GPU
+  LayerWork work;
+};
+
 // Called in the thread that runs the model.
 class RunObserver {
  public:
@@ -17,8 +32,9 @@ class RunObserver {
   virtual void not_finite(std::string_view layer, std::int64_t row) = 0;
   // Whether layer_time() is to be called.
   virtual bool wants_times() const { return false; }
-  // One call of a layer: rows of its input, wall seconds.
-  virtual void layer_time(std::string_view /*layer*/, std::int64_t /*rows*/, double /*seconds*/) {}
+  virtual void layer_time(std::string_view /*layer*/, const LayerCall& /*call*/) {}
+  // Of a GPU, while times are wanted: kernels that started together, those between the layers included.
+  virtual void section_time(double /*seconds*/, std::int64_t /*kernels*/) {}
   // Whether layer_input() is to be called.
   virtual bool wants_inputs() const { return false; }
   // The float32 rows that a layer with a matrix is about to multiply. Not called for int8 rows of a link.
@@ -40,8 +56,11 @@ class RelayObserver : public RunObserver {
     if (next_ != nullptr) next_->not_finite(layer, row);
   }
   bool wants_times() const override { return next_ != nullptr && next_->wants_times(); }
-  void layer_time(std::string_view layer, std::int64_t rows, double seconds) override {
-    next_->layer_time(layer, rows, seconds);
+  void layer_time(std::string_view layer, const LayerCall& call) override {
+    if (next_ != nullptr) next_->layer_time(layer, call);
+  }
+  void section_time(double seconds, std::int64_t kernels) override {
+    if (next_ != nullptr) next_->section_time(seconds, kernels);
   }
   bool wants_inputs() const override { return next_ != nullptr && next_->wants_inputs(); }
   void layer_input(std::string_view layer, ConstMatrix x) override { next_->layer_input(layer, x); }

@@ -10,8 +10,10 @@
 #include "kernels/mel/cuda.h"
 #include "kernels/rows/cuda.h"
 #include "kernels/norm/cuda.h"
+#include "kernels/peak/cuda.h"
 #include "kernels/quantize/cuda.h"
 #include "kernels/scaled_conv/cuda.h"
+#include "kernels/scaled_mm/cublaslt.h"
 #include "kernels/scaled_mm/cuda.h"
 
 namespace oasr::kernels {
@@ -45,18 +47,23 @@ void transpose_in_cuda(Gpu&, std::span<const float>, Matrix) { absent(); }
 void to_host_cuda(Gpu&, ConstMatrix, std::span<float>) { absent(); }
 void first_not_finite_cuda(Gpu&, ConstMatrix) { absent(); }
 
+double gpu_peak_gops(Gpu&, GpuPeak, GpuPeakUnit) { absent(); }
+double gpu_peak_gops(Gpu&, GpuPeak) { absent(); }
+
 void layer_norm_cuda(Gpu&, const LayerNormArgs&) { absent(); }
 void quantize_per_token_cuda(Gpu&, const QuantizePerTokenArgs&) { absent(); }
 void quantize_static_cuda(Gpu&, const QuantizeStaticArgs&) { absent(); }
 void layer_norm_quant_cuda(Gpu&, const LayerNormQuantArgs&) { absent(); }
-void scaled_mm_cuda(Gpu&, const ScaledMMArgs&, const FloatOutput&) { absent(); }
-void scaled_mm_cuda(Gpu&, const ScaledMMArgs&, const Int8Output&) { absent(); }
-void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const FloatOutput&) { absent(); }
-void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const Int8Output&) { absent(); }
-void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const FloatOutput&) { absent(); }
-void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const Int8Output&) { absent(); }
+void scaled_mm_cuda(Gpu&, const ScaledMMArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }
+void scaled_mm_cuda(Gpu&, const ScaledMMArgs&, const Int8Output&, ScaledMMBackend) { absent(); }
+void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }
+void scaled_mm_cuda(Gpu&, const DynamicScaledMMArgs&, const Int8Output&, ScaledMMBackend) { absent(); }
+void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }
+void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const Int8Output&, ScaledMMBackend) { absent(); }
+bool scaled_mm_has_wgmma(const GpuInfo&) { return false; }
+Status open_cublaslt(Gpu&) { absent(); }
 void conv2d_cuda(Gpu&, const Conv2dArgs&, Arithmetic) { absent(); }
-void scaled_conv_cuda(Gpu&, const ScaledConvArgs&, const FloatOutput&) { absent(); }
-void scaled_conv_cuda(Gpu&, const StaticScaledConvArgs&, const FloatOutput&) { absent(); }
+void scaled_conv_cuda(Gpu&, const ScaledConvArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }
+void scaled_conv_cuda(Gpu&, const StaticScaledConvArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }
 
 }  // namespace oasr::kernels

@@ -4,6 +4,14 @@
 #include "layers/watched.h"
 
 namespace oasr::layers {
+namespace {
+
+// Rows of floats in, rows of elements of `size` bytes out.
+LayerWork moved(ConstMatrix x, std::size_t size) {
+  return {.bytes = static_cast<double>(x.rows * x.columns) * static_cast<double>(sizeof(float) + size)};
+}
+
+}  // namespace
 
 Result<LayerNorm> LayerNorm::load(const Parameters& parameters, std::string path) {
   LayerNorm layer;
@@ -17,7 +25,7 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
   CHECK(x.rows == y.rows && x.columns == y.columns &&
             x.columns == static_cast<std::int64_t>(gamma_.size()),
         "shapes do not fit the norm");
-  watched(context, path_, x.rows, [&] {
+  const auto run = [&] {
     kernels::layer_norm(context, {.x = x.data,
                                   .ldx = x.stride,
                                   .m = x.rows,
@@ -28,7 +36,8 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
                                   .y = y.data,
                                   .ldy = y.stride});
     return kernels::NotFinite{};
-  });
+  };
+  watched(context, path_, x.rows, run, moved(x, sizeof(float)));
   show_output(context, path_, y);
 }
 
@@ -41,7 +50,7 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, quant::Activation& 
             x.columns == static_cast<std::int64_t>(gamma_.size()),
         "shapes do not fit the norm");
   const quant::Int8Rows rows = quant::ActivationAccess::per_token_out(y);
-  watched(context, path_, x.rows, [&] {
+  const auto run = [&] {
     return kernels::layer_norm_quant(context, {.x = x.data,
                                                .ldx = x.stride,
                                                .m = x.rows,
@@ -52,7 +61,8 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, quant::Activation& 
                                                .q = rows.q,
                                                .ldq = rows.ldq,
                                                .scale = rows.scale});
-  });
+  };
+  watched(context, path_, x.rows, run, moved(x, sizeof(std::int8_t)));
 }
 
 void LayerNorm::reserve(ExecContext& context) const {

@@ -12,23 +12,27 @@
 
 namespace oasr::layers {
 
-// run() returns what was not finite; a GPU keeps it until Gpu::tell().
+// run() returns what was not finite; a GPU keeps it until Gpu::tell(), and with it the time. work: of a layer without
+// a matrix.
 template <class Run>
-void watched(const ExecContext& context, std::string_view path, std::int64_t rows, Run run) {
+void watched(const ExecContext& context, std::string_view path, std::int64_t rows, Run run, const LayerWork& work = {}) {
   RunObserver* observer = context.observer;
-  if (context.gpu != nullptr) context.gpu->at_layer(path);
-  if (observer == nullptr || !observer->wants_times()) {
-    const kernels::NotFinite found = run();
+  const bool timed = observer != nullptr && observer->wants_times();
+  const auto tell = [&](kernels::NotFinite found) {
     if (found && observer != nullptr) observer->not_finite(path, found.row);
+  };
+  if (context.gpu != nullptr) {
+    timed ? context.gpu->begin_timed_layer(path) : context.gpu->at_layer(path);
+    tell(run());
+    if (timed) context.gpu->end_timed_layer(rows, work);
     return;
   }
-  if (context.gpu != nullptr) context.gpu->wait();  // for the layers before
+  if (!timed) return tell(run());
   const auto start = std::chrono::steady_clock::now();
   const kernels::NotFinite found = run();
-  if (context.gpu != nullptr) context.gpu->wait();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  observer->layer_time(path, rows, took.count());
-  if (found) observer->not_finite(path, found.row);
+  observer->layer_time(path, {.rows = rows, .seconds = took.count(), .kernels = 0, .work = work});
+  tell(found);
 }
 
 // Shows the observer, if it asks, the rows that a layer is about to multiply.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_w4.h"
+#include "device/kernel_gaps.h"
 #include "kernels/scaled_mm/implementation.h"
 #include "oasr/version.h"
 
@@ -76,16 +78,29 @@ std::string origin_text(const Checkpoint& checkpoint, const quant::Producer& pro
 }
 
 // Whether GPUs have kernels for all of it.
-Status check_gpu(const models::Architecture& architecture, const quant::QuantizationSpec& spec) {
+Status check_gpu(const models::Architecture& architecture, const quant::QuantizationSpec& spec,
+                 const ExecContext& context) {
   TRY(kernels::selected_scaled_mm_backend(true));
   const char* remedy = "use --device cpu";
+  if (context.isa == Isa::reference) {
+    return unexpected(ErrorCode::unsupported, "the definitions of ops run on a CPU, and this is a GPU",
+                      "OASR_LAYERS_BACKEND", "use --device cpu, or unset it");
+  }
   if (!architecture.gpu) {
     return unexpected(ErrorCode::unsupported, std::string(architecture.name) + " does not run on GPUs yet", "device",
                       remedy);
   }
   for (const auto& [path, layer] : spec.layers) {
-    if (quant::quant_method(layer.scheme).gpu) continue;
-    return unexpected(ErrorCode::unsupported, std::string(layer.scheme) + " has no kernels for GPUs yet", path, remedy);
+    if (!quant::quant_method(layer.scheme).gpu) {
+      return unexpected(ErrorCode::unsupported, std::string(layer.scheme) + " has no kernels for GPUs yet", path,
+                        remedy);
+    }
+    const quant::QuantScheme* scheme = TRY(quant::find_scheme(layer.scheme));
+    Status gaps = check_kernel_gaps(context.gpu->info(),
+                                    enum_name(quant::number_format_names(), scheme->activations.format));
+    if (gaps) continue;
+    gaps.error().where = path;
+    return gaps;
   }
   return {};
 }
@@ -94,11 +109,26 @@ Status check_gpu(const models::Architecture& architecture, const quant::Quantiza
 Result<bool> use_gpu(const models::Architecture& architecture, const quant::QuantizationSpec& spec,
                      const LoadOptions& options, const ExecContext& context) {
   if (context.gpu == nullptr) return false;
-  Status served = check_gpu(architecture, spec);
+  Status served = check_gpu(architecture, spec, context);
   if (served) return true;
   if (!options.gpu_optional) return unexpected(std::move(served).error());
   log(LogLevel::info, "the processor is used: " + served.error().what);
   return false;
+}
+
+// The backend of int8 products. What one needs of the GPU is there afterwards if the model has such products.
+Result<const kernels::ScaledMMImplementation*> scaled_mm_of(const ExecContext& where, bool quantized) {
+  auto backend = TRY(kernels::selected_scaled_mm_backend(where.gpu != nullptr));
+  if (where.isa == Isa::reference) {
+    if (backend != kernels::ScaledMMBackend::reference && env("OASR_SCALED_MM_BACKEND").value_or("auto") != "auto") {
+      return unexpected(ErrorCode::invalid_argument, "OASR_LAYERS_BACKEND=reference runs the reference of every op",
+                        "OASR_SCALED_MM_BACKEND", "unset one of the two");
+    }
+    backend = kernels::ScaledMMBackend::reference;
+  }
+  const auto& implementation = kernels::scaled_mm_implementation(backend);
+  if (where.gpu != nullptr && quantized) TRY(kernels::prepare(implementation, *where.gpu));
+  return &implementation;
 }
 
 void log_model(const Checkpoint& checkpoint, const models::ModelInfo& info, const quant::Producer& producer,
@@ -147,12 +177,12 @@ Result<LoadedModel> load_checkpoint(Checkpoint checkpoint, const LoadOptions& op
   TRY(check_arithmetic(context.arithmetic, loaded.on_gpu));
   ExecContext where = context;
   if (!loaded.on_gpu) where.gpu = nullptr;
-  const kernels::ScaledMMBackend backend = TRY(kernels::selected_scaled_mm_backend(loaded.on_gpu));
+  const kernels::ScaledMMImplementation* scaled_mm = TRY(scaled_mm_of(where, !loaded.quantization.empty()));
   const models::ModelOptions how{
       .dtype = options.dtype,
       .quantization = &loaded.quantization,
       .stored_quantized = quantization.stored,
-      .methods = {.scaled_mm = &kernels::scaled_mm_implementation(backend), .isa = context.isa, .pool = context.pool},
+      .methods = {.scaled_mm = scaled_mm, .isa = context.isa, .pool = context.pool},
       .originals = options.originals ? &loaded.originals : nullptr};
   loaded.model = TRY(architecture->load(loaded.source, how, where));
   const auto layout = TRY(architecture->quantization_layout(loaded.source));

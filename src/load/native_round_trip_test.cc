@@ -277,6 +277,21 @@ TEST_F(CalibratedFolder, HasTheSameBitsFusedAndNotAndOnTheReference) {
   }
 }
 
+TEST_F(CalibratedFolder, HasTheSameBitsWithEveryOpOnItsReferenceAndSaysSo) {
+  const auto folder = write("v2");
+  const auto expected = logits(*load(folder));
+  const oasr::testing::Variable layers("OASR_LAYERS_BACKEND", "reference");
+  context.isa = selected_isa().value();
+  const LoadedModel reference = load_all(folder);
+  EXPECT_EQ(reference.report.quantized, 0);
+  EXPECT_EQ(reference.report.reference, static_cast<std::int64_t>(tensors.spec.layers.size()));
+  for (const LayerReport& layer : reference.report.layers) {
+    EXPECT_TRUE(layer.kernel.ends_with(" reference")) << layer.path << ": " << layer.kernel;
+  }
+  for (const auto& [op, lane] : reference.model->info().lanes) EXPECT_EQ(lane, "reference") << op;
+  EXPECT_TRUE(logits(*aed(reference)) == expected);
+}
+
 TEST_F(CalibratedFolder, WrittenAgainGivesTheSameBytes) {
   convert(write("v2"), "again");
   expect_same_files(at("v2"), at("again"));

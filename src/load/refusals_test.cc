@@ -319,6 +319,26 @@ const std::vector<Row> kVariables = {
      "OASR_SCALED_MM_BACKEND: 'mma_sync' runs on a GPU, and this is a CPU (use one of: auto, native, reference)"},
     {"cublaslt on a CPU", under("OASR_SCALED_MM_BACKEND", "cublaslt"), kUnsupported,
      "OASR_SCALED_MM_BACKEND: 'cublaslt' runs on a GPU, and this is a CPU (use one of: auto, native, reference)"},
+    {"lanes for int8 products alone",
+     [](QuantizedFolder& folder) {
+       const oasr::testing::Variable layers("OASR_LAYERS_BACKEND", "reference"), mm("OASR_SCALED_MM_BACKEND", "native");
+       folder.context.isa = selected_isa().value();
+       return status_of(folder.try_load());
+     },
+     kInvalid,
+     "OASR_SCALED_MM_BACKEND: OASR_LAYERS_BACKEND=reference runs the reference of every op (unset one of the two)"},
+    {"a backend of layers that is none",
+     [](QuantizedFolder&) {
+       const oasr::testing::Variable layers("OASR_LAYERS_BACKEND", "fast");
+       return status_of(selected_isa());
+     },
+     kInvalid, "OASR_LAYERS_BACKEND: 'fast' is not a backend of layers (use one of: auto, native, reference)"},
+    {"a lane for the definitions",
+     [](QuantizedFolder&) {
+       const oasr::testing::Variable layers("OASR_LAYERS_BACKEND", "torch"), isa("OASR_ISA", "avx2");
+       return status_of(selected_isa());
+     },
+     kInvalid, "OASR_ISA: 'avx2' names a lane, and OASR_LAYERS_BACKEND=reference runs none (unset one of the two)"},
     {"a backend that is none", under("OASR_SCALED_MM_BACKEND", "fast"), kInvalid,
      "OASR_SCALED_MM_BACKEND: 'fast' is not a backend of int8 products (use one of: auto, native, reference)"},
     {"a fusion that is neither", under("OASR_QUANT_FUSION", "2"), kInvalid,
@@ -353,7 +373,7 @@ TEST_F(QuantizedFolder, IsRefusedWithTheTextOfTheTable) {
       EXPECT_EQ(error_code_name(status.error().code), error_code_name(row.code));
     }
   }
-  EXPECT_EQ(rows, 63u);
+  EXPECT_EQ(rows, 66u);
 }
 
 TEST_F(QuantizedFolder, LoadsAsItIsAndByItsOwnSchemes) {

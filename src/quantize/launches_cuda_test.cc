@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "models/conformer/test_support.h"
 #include "models/speech_model.h"
 #include "oasr/quantize.h"
+#include "testing/environment.h"
 #include "testing/test_files.h"
 
 namespace oasr {
@@ -69,6 +71,32 @@ struct Launches : ::testing::Test {
     }));
   }
 
+  // The log-probabilities of an utterance, and the kernels that the report names for quantized layers.
+  struct Served {
+    std::vector<float> scores;
+    std::set<std::string> kernels;
+  };
+  Result<Served> serve(const std::string& path, Isa isa = detected_isa()) {
+    ThreadPool pool(1);
+    const ExecContext context{.pool = &pool, .isa = isa, .gpu = gpu.get()};
+    const auto loaded = TRY(load::load_model(path, {}, context));
+    Served served;
+    for (const auto& layer : loaded.report.layers) {
+      if (!layer.scheme.empty()) served.kernels.insert(layer.kernel);
+    }
+    const auto model = std::dynamic_pointer_cast<const models::CtcModel>(loaded.model);
+    const auto state = model->new_state(context).value();
+    const auto utterance = state->open({}, true);
+    std::vector<float> features(90 * static_cast<std::size_t>(model->front_end().num_mel_bins));
+    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>(i * 7919 % 97) / 48 - 1;
+    state->accept(utterance, features);
+    state->finish(utterance);
+    state->step({&utterance, 1});
+    const auto scores = state->scores(utterance).values;
+    served.scores.assign(scores.begin(), scores.end());
+    return served;
+  }
+
   std::unique_ptr<Gpu> gpu;
   testing::TestFiles files;
 };
@@ -80,6 +108,41 @@ TEST_F(Launches, AreEightFiveAndThreeToQuantizeABlock) {
   EXPECT_EQ(quantize_launches(smooth, false), kBlocks * 8 + kDecoderLayers);
   EXPECT_EQ(quantize_launches(smooth, true), kBlocks * 5 + kDecoderLayers);
   EXPECT_EQ(quantize_launches(fused, true), kBlocks * 3 + kDecoderLayers);
+}
+
+TEST_F(Launches, HaveTheSameBitsWithEveryBackendThatTheReportNames) {
+  const std::string folder = quantized("smoothquant_w8a8_fused");
+  const Served native = serve(folder).value();
+  ASSERT_EQ(native.kernels.size(), 1u);
+  EXPECT_TRUE(native.kernels.begin()->ends_with("mma_sync")) << *native.kernels.begin();  // with or without wgmma
+  for (const char* backend : {"mma_sync", "cublaslt"}) {
+    const testing::Variable variable("OASR_SCALED_MM_BACKEND", backend);
+    const auto served = serve(folder);
+    if (!served) {  // no library: an error that says what to do
+      EXPECT_STREQ(backend, "cublaslt");
+      EXPECT_EQ(served.error().code, ErrorCode::unsupported) << served.error().message();
+      EXPECT_NE(served.error().remedy, "");
+      continue;
+    }
+    EXPECT_EQ(served->kernels, std::set{"scaled_mm " + std::string(backend)});
+    EXPECT_TRUE(served->scores == native.scores) << backend;
+  }
+}
+
+TEST_F(Launches, AreNoneOfTheReference) {
+  const std::string folder = quantized("int8_w8a8_rtn");
+  {
+    const testing::Variable variable("OASR_SCALED_MM_BACKEND", "reference");
+    const auto refused = serve(folder);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message(),
+              "OASR_SCALED_MM_BACKEND: the reference runs on a CPU, and this is a GPU (use --device cpu, or one of: auto, "
+              "native, mma_sync, cublaslt)");
+  }
+  const auto refused = serve(folder, Isa::reference);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "OASR_LAYERS_BACKEND: the definitions of ops run on a CPU, and this is a GPU (use --device cpu, or unset it)");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "e2e/process.h"
@@ -32,6 +33,10 @@ TEST_F(CommandLine, UsageErrorsAreStatusTwoAndOneLine) {
                                                {"transcribe", "a.wav", "--skip-existing"},
                                                {"transcribe", "/tmp"},
                                                {"bench", "base"},
+                                               {"bench", "kernels", "--shapes", "12x"},
+                                               {"bench", "kernels", "--op", "matmul"},
+                                               {"bench", "kernels", "--op", "norm", "--shapes", "1x2x3"},
+                                               {"bench", "kernels", "--audio", "a.wav"},
                                                {"inspect"}}) {
     const auto outcome = run(words);
     EXPECT_EQ(outcome.status, 2) << (words.empty() ? "" : words.back()) << outcome.err;
@@ -65,6 +70,34 @@ TEST_F(CommandLine, AWrongOptionIsToldOnceAndBeforeTheModel) {
   EXPECT_EQ(run({"bench", "base", "--audio", "x", "--repeat", "0"}).status, 2);
   EXPECT_EQ(run({"convert", "base", at("out"), "--quantization", "foo"}).status, 2);
   EXPECT_EQ(run({"convert", "base", ""}).status, 2);
+}
+
+TEST_F(CommandLine, BenchMeasuresSingleKernelsAndKeepsTheResult) {
+  const auto outcome = run({"bench", "kernels", "--op", "scaled_mm,linear", "--shapes", "3x20x33", "--device", "cpu",
+                            "--repeat", "2", "--json", "--output", at("")});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = Json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << outcome.out;
+  EXPECT_EQ(json["device"]["kind"], "cpu");
+  EXPECT_GT(json["ceilings"]["copy_gbs"], 0);
+  EXPECT_TRUE(json.contains("commit"));
+  std::map<std::string, int> chosen;
+  for (const auto& row : json["kernels"]) {
+    EXPECT_GT(row["median_us"], 0) << row;
+    EXPECT_EQ(row["rounds"], 2) << row;
+    chosen[row["op"].get<std::string>()] += row["chosen"].get<bool>() ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, (std::map<std::string, int>{{"linear", 1}, {"scaled_mm", 1}}));
+  std::vector<std::string> written;
+  for (const auto& entry : fs::directory_iterator(at(""))) {
+    if (entry.path().extension() == ".json") written.push_back(entry.path());
+  }
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_EQ(fs::path(written[0]).filename().string().rfind("kernels-", 0), 0u);
+  EXPECT_EQ(contents(written[0]), outcome.out);
+  const auto table = run({"bench", "kernels", "--op=norm", "--shapes=4x64", "--device=cpu", "--repeat=1"});
+  EXPECT_EQ(table.status, 0) << table.err;
+  EXPECT_NE(table.out.find("add + layer_norm_quant scalar"), std::string::npos) << table.out;
 }
 
 TEST_F(CommandLine, AnOptionOfNoCommandIsNamed) {

@@ -14,8 +14,12 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "device/cuda/cards.h"
+#include "device/cuda/check.h"
 #include "device/cuda/freed_memory.h"
 #include "device/cuda/kernel_graph.h"
+#include "device/cuda/layer_clock.h"
+#include "device/kernel_gaps.h"
 
 namespace oasr {
 namespace {
@@ -30,67 +34,6 @@ constexpr std::size_t kArgumentsAligned = 16;
 constexpr const char* kGraphs = "OASR_GPU_GRAPHS";
 // Dynamic shared memory that every kernel may have, beside static memory of up to 16 KiB.
 constexpr std::size_t kSharedByDefault = 32 << 10;
-
-std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
-
-[[noreturn]] void fail(cudaError_t status, const std::string& doing) {
-  throw GpuError(fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status)));
-}
-
-void check(cudaError_t status, const char* doing) {
-  if (status != cudaSuccess) fail(status, doing);
-}
-
-GpuInfo info_of(int index) {
-  cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, index), "asking for its properties");
-  return {.index = index,
-          .name = properties.name,
-          .major = properties.major,
-          .minor = properties.minor,
-          .multiprocessors = properties.multiProcessorCount,
-          .memory_bytes = properties.totalGlobalMem,
-          .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize)};
-}
-
-// The architectures of OASR_CUDA_ARCHITECTURES, "80;90a": a kernel for sm_XY runs on X.Z with Z >= Y, one for
-// sm_XYa on X.Y alone.
-bool compiled_for(const GpuInfo& gpu) {
-  const std::string_view list = OASR_CUDA_ARCHITECTURES;
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    std::string_view name = list.substr(at, end - at);
-    at = end + 1;
-    const bool exact = name.ends_with('a');
-    if (exact) name.remove_suffix(1);
-    const int number = std::stoi(std::string(name));
-    if (number / 10 != gpu.major) continue;
-    if (exact ? number % 10 == gpu.minor : number % 10 <= gpu.minor) return true;
-  }
-  return false;
-}
-
-// The number of GPUs, or why there is none.
-Result<int> count_gpus() {
-  int driver = 0, count = 0;
-  cudaDriverGetVersion(&driver);
-  if (driver == 0) {
-    return unexpected(ErrorCode::unsupported, "there is no NVIDIA driver on this machine", "device cuda",
-                      "install the driver, or use --device cpu");
-  }
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorInsufficientDriver) {
-    return unexpected(ErrorCode::unsupported,
-                      "the NVIDIA driver knows CUDA " + version(driver) + ", oasr needs " + version(CUDART_VERSION),
-                      "device cuda", "update the driver, or use --device cpu");
-  }
-  if (status != cudaSuccess || count == 0) {
-    return unexpected(ErrorCode::unsupported,
-                      std::string("no NVIDIA GPU can be used: ") + cudaGetErrorString(status), "device cuda",
-                      "look at nvidia-smi, or use --device cpu");
-  }
-  return count;
-}
 
 // OASR_GPU_GRAPHS=0: kernels start one by one.
 Result<bool> graphs_wanted() {
@@ -135,16 +78,21 @@ struct Gpu::State {
   bool in_section = false;
   KernelList section;
   KernelGraphs kept;
+  LayerClock clock;
   std::vector<std::byte> passed;   // arguments of the section's kernels, as they are to lie in
   std::byte* arguments = nullptr;  // the device's memory for them
   std::int64_t kernels = 0;        // that were put in
+  std::int64_t timed_graphs = 0;   // that were started
+  std::int64_t alone = 0;          // kernels that were started one by one, beside those of `kept`
   std::size_t allocated = 0;       // bytes
   cudaError_t failed_start = cudaSuccess;  // has not been told
   int until_failure = -1;
   std::vector<std::string>* trace = nullptr;
   bool in_range = false;           // of NVTX, which a profiler shows: the launches of a layer
+  std::unordered_map<std::string, std::shared_ptr<void>> attached;
 
   ~State() {
+    end_range();
     if (stream != nullptr) cudaStreamSynchronize(stream);
     freed.give(scratch);
     cudaFree(rows);
@@ -157,13 +105,26 @@ struct Gpu::State {
     check(std::exchange(failed_start, cudaSuccess), "starting kernels");
   }
   void start_section() noexcept {
-    if (section.entries().empty() && passed.empty()) return;
+    if (section.entries().empty() && passed.empty() && !clock.marked()) return;
     cudaError_t status = copy_passed();
-    if (status == cudaSuccess && !section.entries().empty()) status = kept.run(stream, early, section);
+    if (status != cudaSuccess) {
+      clock.drop();
+    } else if (clock.running()) {
+      status = start_timed();
+    } else if (!section.entries().empty()) {
+      status = kept.run(stream, early, section);
+    }
     section.clear();
     passed.clear();
     if (failed_start == cudaSuccess) failed_start = status;
   }
+  cudaError_t start_timed() noexcept {
+    (graphs ? timed_graphs : alone) += graphs ? 1 : std::ssize(section.entries());
+    return clock.run(stream, early, graphs, section);
+  }
+  // Whether kernels wait for the end of a section, or for a copy or a wait.
+  bool collects() const { return (in_section && graphs) || clock.running(); }
+  void choose_layer(std::string_view name);
   cudaError_t copy_passed() noexcept;
   cudaError_t stage(void* to, const void* from, std::size_t bytes) noexcept;
   void allow_shared(const KernelLaunch& launch);
@@ -174,25 +135,6 @@ struct Gpu::State {
   }
   std::int32_t* found_rows() { return reinterpret_cast<std::int32_t*>(found.get()); }
 };
-
-GpuReport gpu_report() {
-  GpuReport report{.built = true,
-                   .driver = {},
-                   .runtime = version(CUDART_VERSION),
-                   .architectures = OASR_CUDA_ARCHITECTURES,
-                   .problem = {},
-                   .gpus = {}};
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  if (driver != 0) report.driver = version(driver);
-  const auto count = count_gpus();
-  if (!count) {
-    report.problem = count.error().what;
-    return report;
-  }
-  for (int i = 0; i < *count; ++i) report.gpus.push_back(info_of(i));
-  return report;
-}
 
 Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
   const bool graphs = TRY(graphs_wanted());
@@ -205,6 +147,7 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
   auto state = std::make_unique<State>();
   try {
     state->info = info_of(index);
+    TRY(check_kernel_gaps(state->info));
     if (!compiled_for(state->info)) {
       return unexpected(ErrorCode::unsupported,
                         fmt::format("{} is an sm_{}{}, and oasr was built for {}", state->info.name,
@@ -237,7 +180,7 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
 }
 
 Gpu::Gpu(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Gpu::~Gpu() = default;
+Gpu::~Gpu() { state_->attached.clear(); }  // uses the queue to the last
 
 const GpuInfo& Gpu::info() const { return state_->info; }
 void* Gpu::stream() const {
@@ -366,31 +309,47 @@ void Gpu::wait() {
   check(cudaMemcpyAsync(s.found.get(), s.rows, bytes, cudaMemcpyDeviceToHost, s.stream), "copying from it");
   check(cudaStreamSynchronize(s.stream), "waiting for it");
   s.staged = 0;
+  check(s.clock.settle(), "reading the times of layers");
   s.news = std::any_of(s.found_rows(), s.found_rows() + s.layers.size(),
                        [](std::int32_t row) { return row != kAllFinite; });
 }
 
+void Gpu::State::choose_layer(std::string_view name) {
+  const auto known = numbers.find(name.data());
+  if (known != numbers.end() && layers[static_cast<std::size_t>(known->second)] == name) {
+    layer = known->second;
+    return;
+  }
+  // Of another model the same layers may have come before.
+  auto named = std::find(layers.begin(), layers.end(), name);
+  if (named == layers.end() && layers.size() < kLayers) named = layers.emplace(named, name);
+  layer = static_cast<int>(std::min<std::ptrdiff_t>(named - layers.begin(), std::ssize(layers) - 1));
+  numbers[name.data()] = layer;
+}
+
 void Gpu::at_layer(std::string_view layer) {
   State& s = *state_;
-  const auto known = s.numbers.find(layer.data());
-  if (known != s.numbers.end() && s.layers[static_cast<std::size_t>(known->second)] == layer) {
-    s.layer = known->second;
-  } else {
-    // Of another model the same layers may have come before.
-    auto named = std::find(s.layers.begin(), s.layers.end(), layer);
-    if (named == s.layers.end() && s.layers.size() < kLayers) named = s.layers.emplace(named, layer);
-    s.layer = static_cast<int>(std::min<std::ptrdiff_t>(named - s.layers.begin(), std::ssize(s.layers) - 1));
-    s.numbers[layer.data()] = s.layer;
-  }
+  s.choose_layer(layer);
   s.end_range();
   nvtxRangePushA(s.layers[static_cast<std::size_t>(s.layer)].c_str());
   s.in_range = true;
+}
+
+void Gpu::begin_timed_layer(std::string_view layer) {
+  at_layer(layer);
+  state_->enter();
+  state_->clock.begin(state_->layer, state_->section.entries().size());
+}
+
+void Gpu::end_timed_layer(std::int64_t rows, const LayerWork& work) {
+  state_->clock.end(state_->section.entries().size(), rows, work);
 }
 
 std::int32_t* Gpu::not_finite_row() const { return state_->rows + state_->layer; }
 
 void Gpu::tell(RunObserver& observer) {
   State& s = *state_;
+  s.clock.tell(observer, s.layers);
   if (!s.news) return;
   s.news = false;
   for (std::size_t i = 0; i < s.layers.size(); ++i) {
@@ -435,7 +394,9 @@ void Gpu::launch(const KernelLaunch& launch) {
   cudaError_t status = cudaSuccess;
   if (s.until_failure >= 0 && s.until_failure-- == 0) status = cudaErrorLaunchFailure;
   s.section.add(launch);
-  if (!s.in_section || !s.graphs) {
+  s.clock.count();
+  if (!s.collects()) {
+    ++s.alone;
     if (status == cudaSuccess) status = s.copy_passed();
     const bool early = s.in_section && s.early;
     if (status == cudaSuccess) status = put_in(s.stream, early, s.section, s.section.entries().front());
@@ -446,25 +407,60 @@ void Gpu::launch(const KernelLaunch& launch) {
   if (s.trace != nullptr) s.trace->emplace_back(launch.name);
 }
 
-void Gpu::begin_section(Starts starts) {
-  CHECK(!state_->in_section, "a section of kernels within another");
-  state_->in_section = true;
-  state_->early = starts == Starts::early && state_->can_start_early;
+void* Gpu::foreign(const char* name) {
+  State& s = *state_;
+  s.enter();
+  s.flush();
+  ++s.kernels;
+  ++s.alone;
+  s.clock.count();
+  if (s.until_failure >= 0 && s.until_failure-- == 0) {
+    fail(cudaErrorLaunchFailure, std::string("the kernel ") + name);
+  }
+  if (s.trace != nullptr) s.trace->emplace_back(name);
+  return s.stream;
+}
+
+std::shared_ptr<void>& Gpu::attached(const std::string& name) { return state_->attached[name]; }
+
+void Gpu::begin_section(Starts starts, const char* name) {
+  State& s = *state_;
+  CHECK(!s.in_section, "a section of kernels within another");
+  s.enter();
+  s.flush();  // what timed layers have left there
+  s.end_range();
+  nvtxRangePushA(name);
+  s.in_section = true;
+  s.early = starts == Starts::early && s.can_start_early;
 }
 
 void Gpu::end_section() {
-  state_->in_section = false;
-  state_->flush();
+  State& s = *state_;
+  s.end_range();
+  s.start_section();
+  nvtxRangePop();
+  s.in_section = s.early = false;
+  s.flush();
 }
 
 void Gpu::drop_section() noexcept {
-  state_->in_section = false;
-  state_->section.clear();
-  state_->passed.clear();
+  State& s = *state_;
+  s.end_range();
+  nvtxRangePop();
+  s.in_section = s.early = false;
+  s.section.clear();
+  s.passed.clear();
+  s.clock.drop();
 }
 
+bool Gpu::starts_graphs() const { return state_->graphs; }
+
 Gpu::Counts Gpu::counts() const {
-  return {.kernels = state_->kernels, .graphs = state_->kept.started(), .allocated = state_->allocated};
+  const State& s = *state_;
+  return {.kernels = s.kernels,
+          .graphs = s.kept.started() + s.timed_graphs,
+          .alone = s.kept.alone() + s.alone,
+          .allocated = s.allocated};
 }
 
 void Gpu::trace(std::vector<std::string>* kernels) { state_->trace = kernels; }

@@ -31,16 +31,6 @@ bool few_changes(const KernelList& a, const KernelList& b) {
   return changes <= kFew;
 }
 
-cudaKernelNodeParams parameters(KernelList& list, const KernelList::Entry& entry) {
-  cudaKernelNodeParams node = {};
-  node.func = const_cast<void*>(entry.kernel);
-  node.gridDim = entry.grid;
-  node.blockDim = entry.block;
-  node.sharedMemBytes = static_cast<unsigned>(entry.shared_bytes);
-  node.kernelParams = list.arguments(entry);
-  return node;
-}
-
 }  // namespace
 
 bool KernelList::Entry::same_shape(const Entry& other) const {
@@ -48,8 +38,7 @@ bool KernelList::Entry::same_shape(const Entry& other) const {
 }
 
 void KernelList::add(const KernelLaunch& launch) {
-  entries_.push_back({.name = launch.name,
-                      .kernel = launch.kernel,
+  entries_.push_back({.kernel = launch.kernel,
                       .grid = dim3(launch.grid[0], launch.grid[1], launch.grid[2]),
                       .block = dim3(launch.block[0], launch.block[1], launch.block[2]),
                       .shared_bytes = launch.shared_bytes,
@@ -106,6 +95,16 @@ cudaError_t put_in(cudaStream_t stream, bool early, KernelList& list, const Kern
   return cudaLaunchKernelExC(&config, entry.kernel, list.arguments(entry));
 }
 
+cudaKernelNodeParams node_parameters(KernelList& list, const KernelList::Entry& entry) {
+  cudaKernelNodeParams node = {};
+  node.func = const_cast<void*>(entry.kernel);
+  node.gridDim = entry.grid;
+  node.blockDim = entry.block;
+  node.sharedMemBytes = static_cast<unsigned>(entry.shared_bytes);
+  node.kernelParams = list.arguments(entry);
+  return node;
+}
+
 KernelGraphs::~KernelGraphs() {
   for (Graph& graph : graphs_) destroy(graph);
 }
@@ -129,7 +128,7 @@ cudaError_t KernelGraphs::build(Graph& graph, KernelList& list, bool early) {
   }
   for (const KernelList::Entry& entry : list.entries()) {
     if (status != cudaSuccess) return status;
-    const cudaKernelNodeParams node = parameters(list, entry);
+    const cudaKernelNodeParams node = node_parameters(list, entry);
     cudaGraphNode_t added = nullptr;
     status = cudaGraphAddKernelNode(&added, graph.graph, nullptr, 0, &node);
     if (status == cudaSuccess && !graph.nodes.empty()) {
@@ -148,7 +147,7 @@ cudaError_t KernelGraphs::update(Graph& graph, KernelList& list) {
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (same(list, now[i], graph.built, before[i])) continue;
     changed = true;
-    const cudaKernelNodeParams node = parameters(list, now[i]);
+    const cudaKernelNodeParams node = node_parameters(list, now[i]);
     const cudaError_t status = cudaGraphExecKernelNodeSetParams(graph.executable, graph.nodes[i], &node);
     if (status != cudaSuccess) return status;
   }
@@ -181,6 +180,7 @@ cudaError_t KernelGraphs::run(cudaStream_t stream, bool early, KernelList& list)
   } else {
     for (const KernelList::Entry& entry : list.entries()) {
       if (status == cudaSuccess) status = put_in(stream, early, list, entry);
+      ++alone_;
     }
   }
   std::swap(graph.last, list);

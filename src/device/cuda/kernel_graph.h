@@ -16,7 +16,6 @@ namespace oasr {
 class KernelList {
  public:
   struct Entry {
-    const char* name;
     const void* kernel;
     dim3 grid, block;
     std::size_t shared_bytes;
@@ -50,6 +49,8 @@ class KernelList {
 
 // Puts one kernel into a stream; `early`: Starts::early.
 cudaError_t put_in(cudaStream_t stream, bool early, KernelList& list, const KernelList::Entry& entry);
+// As a node of a graph, until the list changes.
+cudaKernelNodeParams node_parameters(KernelList& list, const KernelList::Entry& entry);
 
 // Graphs of the lists that came more than once, nearly the same. Not thread-safe.
 class KernelGraphs {
@@ -61,7 +62,8 @@ class KernelGraphs {
 
   // Starts the kernels of a list in their order; the list is left with other ones.
   cudaError_t run(cudaStream_t stream, bool early, KernelList& list);
-  std::int64_t started() const { return started_; }
+  std::int64_t started() const { return started_; }  // graphs
+  std::int64_t alone() const { return alone_; }      // kernels that were started one by one
 
  private:
   struct Graph {
@@ -79,7 +81,7 @@ class KernelGraphs {
 
   std::vector<Graph> graphs_;
   std::uint64_t uses_ = 0;
-  std::int64_t started_ = 0;
+  std::int64_t started_ = 0, alone_ = 0;
 };
 
 }  // namespace oasr

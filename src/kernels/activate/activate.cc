@@ -23,11 +23,13 @@ const ActivateLane& activate_lane(Isa isa) { return choose_lane(activate_lanes()
 
 void activate_rows(ExecContext& context, const ActivateRowsArgs& args) {
   if (context.gpu != nullptr) return activate_rows_cuda(*context.gpu, args);
+  if (runs_reference(context)) return activate_rows_reference(args);
   by_rows(context, args, activate_lane(context.isa).activate_rows);
 }
 
 void glu(ExecContext& context, const GluArgs& args) {
   if (context.gpu != nullptr) return glu_cuda(*context.gpu, args);
+  if (runs_reference(context)) return glu_reference(args);
   by_rows(context, args, activate_lane(context.isa).glu);
 }
 

@@ -36,7 +36,7 @@ std::int64_t attention_scratch(std::int64_t queries, const KvCache& kv) {
 }
 
 void attention_reserve(ExecContext& context, KvCache cache) {
-  if (context.gpu != nullptr) return;  // its scratch memory grows at the first call
+  if (context.gpu != nullptr || runs_reference(context)) return;  // its scratch memory grows at the first call
   cache.length = cache.capacity;
   const auto floats = static_cast<std::size_t>(attention_scratch(kItemQueries, cache));
   for (int thread = 0; thread < context.pool->threads(); ++thread) {
@@ -47,6 +47,10 @@ void attention_reserve(ExecContext& context, KvCache cache) {
 void attention(ExecContext& context, std::span<const AttentionArgs> sequences) {
   for (const AttentionArgs& a : sequences) check(a);
   if (context.gpu != nullptr) return attention_cuda(*context.gpu, sequences, context.arithmetic);
+  if (runs_reference(context)) {
+    for (const AttentionArgs& a : sequences) attention_reference(a);
+    return;
+  }
   const auto run = attention_lane(context.isa).run;
   // Items of all sequences are numbered one after the other: head after head, block after block.
   // A sequence is found again by a walk: there are few, and an item is long.

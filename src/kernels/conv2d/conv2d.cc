@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "kernels/conv2d/cuda.h"
 #include "kernels/conv2d/op.h"
+#include "kernels/lane_choice.h"
 
 namespace oasr::kernels {
 namespace {
@@ -39,6 +40,7 @@ void conv2d(ExecContext& context, const Conv2dArgs& args) {
   const std::int64_t k = args.weight->k(), m = g.rows(), stride = row_stride(k);
   CHECK(k == g.k(), "a weight of these taps and channels");
   if (context.gpu != nullptr) return conv2d_cuda(*context.gpu, args, context.arithmetic);
+  if (runs_reference(context)) return conv2d_reference(args);
   const auto run = linear_lane(context.isa).run;
   const std::int64_t panels = (args.weight->n() + PackedWeight::kPanel - 1) / PackedWeight::kPanel;
   const std::int64_t block = block_rows(k);
@@ -53,7 +55,7 @@ void conv2d(ExecContext& context, const Conv2dArgs& args) {
 }
 
 void conv2d_reserve(ExecContext& context, std::int64_t k) {
-  if (context.gpu != nullptr) return;
+  if (context.gpu != nullptr || runs_reference(context)) return;
   for (int thread = 0; thread < context.pool->threads(); ++thread) context.pool->scratch(thread, scratch_bytes(k));
 }
 

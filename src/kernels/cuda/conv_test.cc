@@ -234,5 +234,30 @@ TEST_F(ScaledConvOnGpu, EqualsTheReferenceOnFloatsAndReportsTheLowestRow) {
   }
 }
 
+TEST_F(ScaledConvOnGpu, EqualsTheReferenceWithEveryBackendThatTakesIt) {
+  for (const ScaledMMBackend backend : {ScaledMMBackend::mma_sync, ScaledMMBackend::cublaslt}) {
+    const ScaledMMImplementation& row = scaled_mm_implementation(backend);
+    const Status prepared = prepare(row, *gpu_);
+    if (!prepared) GTEST_SKIP() << prepared.error().message();
+    int taken = 0;
+    for (const Geometry& g : kGeometries) {
+      if (!check_product(row, g.c_out, g.of().k())) continue;
+      ++taken;
+      const auto x = random_floats(g.elements(), 1, 2.0f);
+      std::vector<float> multiplier = random_floats(g.of().k(), 6, 20.0f);
+      auto gpu_x = upload(x), gpu_multiplier = upload(multiplier);
+      expect_equal(
+          g, StaticScaledConvArgs{.x = x.data(), .geometry = g.of(), .multiplier = multiplier.data()},
+          scaled_conv_static_reference,
+          [&](StaticScaledConvArgs args, const FloatOutput& out) {
+            args.multiplier = gpu_multiplier.data();
+            EXPECT_FALSE(row.conv(context_, args, out));
+          },
+          gpu_x.data());
+    }
+    EXPECT_GE(taken, 6);
+  }
+}
+
 }  // namespace
 }  // namespace oasr::kernels

@@ -42,6 +42,7 @@ const DepthwiseConv1dLane& depthwise_conv1d_lane(Isa isa) { return choose_lane(d
 
 void depthwise_conv1d(ExecContext& context, const DepthwiseConv1dArgs& args) {
   if (context.gpu != nullptr) return depthwise_conv1d_cuda(*context.gpu, args);
+  if (runs_reference(context)) return depthwise_conv1d_reference(args);
   const auto run = depthwise_conv1d_lane(context.isa).run;
   constexpr std::int64_t kItem = 400'000;  // multiplications: below, an item is not worth a hand-out
   const std::int64_t frames =

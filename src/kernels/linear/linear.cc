@@ -38,6 +38,7 @@ const LinearLane& linear_lane(Isa isa) { return choose_lane(linear_lanes(), isa)
 
 void linear(ExecContext& context, const LinearArgs& args) {
   if (context.gpu != nullptr) return linear_cuda(*context.gpu, args, context.arithmetic);
+  if (runs_reference(context)) return linear_reference(args);
   const auto run = linear_lane(context.isa).run;
   const std::int64_t panels = (args.weight->n() + PackedWeight::kPanel - 1) / PackedWeight::kPanel;
   const Split item = split(args.m, args.weight->k(), panels, context.pool->threads());

@@ -10,6 +10,7 @@ const LayerNormLane& layer_norm_lane(Isa isa) { return choose_lane(layer_norm_la
 
 void layer_norm(ExecContext& context, const LayerNormArgs& args) {
   if (context.gpu != nullptr) return layer_norm_cuda(*context.gpu, args);
+  if (runs_reference(context)) return layer_norm_reference(args);
   const auto run = layer_norm_lane(context.isa).run;
   constexpr std::int64_t kItem = 32'000;  // elements: below, an item is not worth a hand-out
   const std::int64_t rows = std::max<std::int64_t>(1, kItem / args.d);

@@ -42,6 +42,7 @@ NotFinite quantize_per_token(ExecContext& context, const QuantizePerTokenArgs& a
     quantize_per_token_cuda(*context.gpu, args);
     return {};
   }
+  if (runs_reference(context)) return quantize_per_token_reference(args);
   const auto run = quantize_lane(context.isa).per_token;
   return over_rows(context, args.m, args.k,
                    [&](std::int64_t m0, std::int64_t m1, int) { return run(args, m0, m1); });
@@ -52,13 +53,14 @@ NotFinite quantize_static(ExecContext& context, const QuantizeStaticArgs& args) 
     quantize_static_cuda(*context.gpu, args);
     return {};
   }
+  if (runs_reference(context)) return quantize_static_reference(args);
   const auto run = quantize_lane(context.isa).fixed;
   return over_rows(context, args.m, args.k,
                    [&](std::int64_t m0, std::int64_t m1, int) { return run(args, m0, m1); });
 }
 
 void layer_norm_quant_reserve(ExecContext& context, std::int64_t d) {
-  if (context.gpu != nullptr) return;
+  if (context.gpu != nullptr || runs_reference(context)) return;
   for (int thread = 0; thread < context.pool->threads(); ++thread) {
     context.pool->scratch(thread, static_cast<std::size_t>(d) * sizeof(float));
   }
@@ -69,6 +71,7 @@ NotFinite layer_norm_quant(ExecContext& context, const LayerNormQuantArgs& args)
     layer_norm_quant_cuda(*context.gpu, args);
     return {};
   }
+  if (runs_reference(context)) return layer_norm_quant_reference(args);
   const auto run = layer_norm_quant_lane(context.isa).run;
   return over_rows(context, args.m, args.d, [&](std::int64_t m0, std::int64_t m1, int thread) {
     const auto normal = context.pool->scratch(thread, static_cast<std::size_t>(args.d) * sizeof(float));

@@ -22,7 +22,7 @@ struct Quantize {
 };
 
 template <class Args, class Convert>
-void run(Gpu& gpu, const Args& args, const FloatOutput& out, Convert convert) {
+void run(Gpu& gpu, const Args& args, const FloatOutput& out, Convert convert, ScaledMMBackend backend) {
   CHECK(args.weight->k() == args.geometry.k(), "a weight of these taps and channels");
   const std::int64_t ld = (args.geometry.k() + 15) / 16 * 16;
   cuda::over_fields<std::int8_t>(gpu, "scaled_conv", args.geometry, args.x, ld, convert,
@@ -36,17 +36,17 @@ void run(Gpu& gpu, const Args& args, const FloatOutput& out, Convert convert) {
                                                     .weight = args.weight,
                                                     .bias = args.bias,
                                                     .activation = args.activation},
-                                       from_row(out, first));
+                                       from_row(out, first), backend);
                                  });
 }
 
 }  // namespace
 
-void scaled_conv_cuda(Gpu& gpu, const ScaledConvArgs& args, const FloatOutput& out) {
-  run(gpu, args, out, Same{});
+void scaled_conv_cuda(Gpu& gpu, const ScaledConvArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+  run(gpu, args, out, Same{}, backend);
 }
-void scaled_conv_cuda(Gpu& gpu, const StaticScaledConvArgs& args, const FloatOutput& out) {
-  run(gpu, args, out, Quantize{args.multiplier, gpu.not_finite_row()});
+void scaled_conv_cuda(Gpu& gpu, const StaticScaledConvArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+  run(gpu, args, out, Quantize{args.multiplier, gpu.not_finite_row()}, backend);
 }
 
 }  // namespace oasr::kernels

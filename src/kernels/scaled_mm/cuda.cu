@@ -1,6 +1,8 @@
+#include "base/check.h"
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/quantize/cuda.h"
+#include "kernels/scaled_mm/cublaslt.h"
 #include "kernels/scaled_mm/cuda.h"
 #include "kernels/scaled_mm/product.cuh"
 
@@ -32,7 +34,6 @@ constexpr bool kCompiledWide = true;
 #else
 constexpr bool kCompiledWide = false;
 #endif
-bool has_wide_tiles(const GpuInfo& gpu) { return kCompiledWide && gpu.major == 9 && gpu.minor == 0; }
 // m64n32 needs more than the 99 KiB of shared memory that every architecture has.
 bool has_much_shared_memory(const GpuInfo& gpu) {
   return gpu.major * 10 + gpu.minor == 80 || gpu.major == 9 || gpu.major == 10;
@@ -41,7 +42,7 @@ bool has_much_shared_memory(const GpuInfo& gpu) {
 template <class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMMTile tile) {
   const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
-  if (wide && !has_wide_tiles(gpu.info())) tile = ScaledMMTile::m128n128;
+  if (wide && !scaled_mm_has_wgmma(gpu.info())) tile = ScaledMMTile::m128n128;
   if (tile == ScaledMMTile::m64n32 && !has_much_shared_memory(gpu.info())) tile = ScaledMMTile::m64n64;
   switch (tile) {
     case ScaledMMTile::m16n32:
@@ -99,13 +100,15 @@ void multiply(Gpu& gpu, ScaledMMArgs args, const Output& out, ScaledMMTile tile)
 }
 
 template <class Output>
-void multiply(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
-  if (args.m > 0)
-    multiply(gpu, args, out, scaled_mm_tile(args.m, args.weight->n(), args.weight->k(), gpu.info()));
+void multiply(Gpu& gpu, const ScaledMMArgs& args, const Output& out, ScaledMMBackend backend) {
+  CHECK(runs_on(backend, true), "a backend of CPUs on a GPU");
+  if (args.m == 0) return;
+  if (backend == ScaledMMBackend::cublaslt) return scaled_mm_cublaslt(gpu, args, out);
+  multiply(gpu, args, out, scaled_mm_tile(args.m, args.weight->n(), args.weight->k(), gpu.info(), backend));
 }
 
 template <class Output>
-void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out) {
+void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out, ScaledMMBackend backend) {
   if (args.m == 0) return;
   const std::int64_t k = args.weight->k(), ld = padded(k), bytes = args.m * ld;
   std::byte* scratch =
@@ -128,11 +131,11 @@ void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out) {
                         .weight = args.weight,
                         .bias = args.bias,
                         .activation = args.activation},
-           out);
+           out, backend);
 }
 
 template <class Output>
-void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out) {
+void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out, ScaledMMBackend backend) {
   if (args.m == 0) return;
   const std::int64_t k = args.weight->k(), ld = padded(k);
   auto* q = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
@@ -147,19 +150,22 @@ void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out) {
                         .weight = args.weight,
                         .bias = args.bias,
                         .activation = args.activation},
-           out);
+           out, backend);
 }
 
 }  // namespace
 
-ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu) {
+bool scaled_mm_has_wgmma(const GpuInfo& gpu) { return kCompiledWide && gpu.major == 9 && gpu.minor == 0; }
+
+ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu,
+                            ScaledMMBackend backend) {
   const auto blocks = [&](std::int64_t tile_m, std::int64_t tile_n) {
     return divide_up(m, tile_m) * divide_up(n, tile_n);
   };
   if (m <= 16) return ScaledMMTile::m16n32;
   if (m <= 64) return ScaledMMTile::m64n32;
   if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
-  if (!has_wide_tiles(gpu)) return ScaledMMTile::m128n128;
+  if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) return ScaledMMTile::m128n128;
   // The widest reads least, but nothing runs beside its epilogue, which must be worth it.
   const bool widest = k >= 2048 && blocks(128, 256) * 10 >= 9 * gpu.multiprocessors;
   return widest ? ScaledMMTile::wide_m128n256 : ScaledMMTile::wide_m128n128;
@@ -171,19 +177,23 @@ void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, 
 void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMTile tile) {
   multiply(gpu, args, out, tile);
 }
-void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out) { multiply(gpu, args, out); }
-void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out) { multiply(gpu, args, out); }
-void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out) {
-  multiply(gpu, args, out);
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out) {
-  multiply(gpu, args, out);
+void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out) {
-  multiply(gpu, args, out);
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out) {
-  multiply(gpu, args, out);
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
+}
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
+}
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
+  multiply(gpu, args, out, backend);
 }
 
 }  // namespace oasr::kernels

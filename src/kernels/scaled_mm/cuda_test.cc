@@ -1,5 +1,7 @@
 #include "kernels/scaled_mm/cuda.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/testing.h"
 #include "kernels/scaled_mm/testing.h"
 
@@ -103,6 +105,26 @@ class ScaledMMOnGpu : public OnGpu {
     expect_equal(c, WeightKind<PackedInt8Weight>::make(n, k, seed), tiles, dense, context);
   }
 
+  // Both outputs of a backend against the references; rows may be few, and lie anywhere.
+  void expect_backend_equal(const ScaledMMImplementation& backend, Case& c, PackedInt8Weight weight) {
+    std::vector<float> expected;
+    std::vector<std::int8_t> expected_q;
+    const FloatOutput out = c.to(expected);
+    const Int8Output out_q = c.to(expected_q);
+    scaled_mm_reference(c.args(), out);
+    const NotFinite found = scaled_mm_quant_reference(c.args(), out_q);
+    Placed placed = place(c, std::move(weight));
+    auto a = upload(c.a);
+    auto y = upload(std::vector<float>(expected.size(), 77.0f));
+    auto q = upload(std::vector<std::int8_t>(expected_q.size(), 99));
+    const ScaledMMArgs args = on_gpu(c, placed, a.data(), c.args().lda);
+    backend.mm(context_, args, on_gpu(out, placed, y.data()));
+    EXPECT_FALSE(backend.mm_quant(context_, args, on_gpu(out_q, placed, q.data())));
+    EXPECT_EQ(reported_row(), found.row) << text(c);
+    EXPECT_EQ(first_difference(y.values(), expected), -1) << text(c);
+    EXPECT_TRUE(q.values() == expected_q) << text(c);
+  }
+
   std::span<const ScaledMMTile> chosen(std::int64_t m, std::int64_t n, std::int64_t k) {
     tile_ = scaled_mm_tile(m, n, k, gpu_->info());
     return {&tile_, 1};
@@ -201,6 +223,8 @@ TEST_F(ScaledMMOnGpu, WritesOverItsResidual) {
 // Both ways to quantize, both outputs.
 class QuantizingScaledMMOnGpu : public ScaledMMOnGpu {
  protected:
+  const ScaledMMImplementation* backend_ = &scaled_mm_implementation(ScaledMMBackend::native);
+
   void expect_equal(const QuantizingCase& q, unsigned seed) {
     const Case& c = q.product;
     Placed placed = place(c, WeightKind<PackedInt8Weight>::make(c.n, c.k, seed));
@@ -214,10 +238,17 @@ class QuantizingScaledMMOnGpu : public ScaledMMOnGpu {
     const Int8Output out_q = c.to(expected_q);
     const auto compare = [&](auto& on_host, auto& on_device, const char* form) {
       const auto run = [&](const auto& args, const auto& to) {
+        constexpr bool kQuant = std::is_same_v<std::decay_t<decltype(to)>, Int8Output>;
         if constexpr (std::is_same_v<std::decay_t<decltype(args)>, DynamicScaledMMArgs>) {
-          return scaled_mm_dynamic(context_, args, to);
+          if constexpr (kQuant) {
+            return backend_->dynamic_quant(context_, args, to);
+          } else {
+            return backend_->dynamic(context_, args, to);
+          }
+        } else if constexpr (kQuant) {
+          return backend_->fixed_quant(context_, args, to);
         } else {
-          return scaled_mm_static(context_, args, to);
+          return backend_->fixed(context_, args, to);
         }
       };
       const auto reference = [&](const auto& args, const auto& to) {
@@ -279,6 +310,154 @@ TEST_F(QuantizingScaledMMOnGpu, TakesNoRows) {
   DynamicScaledMMArgs args{.m = 0, .weight = &c.product.weight};
   EXPECT_FALSE(scaled_mm_dynamic(context_, args, FloatOutput{}));
   gpu_->wait();
+}
+
+// Every backend of GPUs; that of a library only where the library is.
+class ScaledMMBackendOnGpu : public QuantizingScaledMMOnGpu, public ::testing::WithParamInterface<ScaledMMBackend> {
+ protected:
+  void SetUp() override {
+    QuantizingScaledMMOnGpu::SetUp();
+    if (IsSkipped()) return;
+    backend_ = &scaled_mm_implementation(GetParam());
+    const Status prepared = prepare(*backend_, *gpu_);
+    if (!prepared) GTEST_SKIP() << prepared.error().message();
+  }
+  bool takes(std::int64_t n, std::int64_t k) const { return check_product(*backend_, n, k).has_value(); }
+};
+
+TEST_P(ScaledMMBackendOnGpu, EqualsTheReferenceOnRaggedShapes) {
+  unsigned seed = 500;
+  int taken = 0;
+  for (const std::int64_t m : {1, 2, 7, 16, 17, 31, 32, 33, 64, 65, 127, 130, 300}) {
+    for (const auto& [n, k] : {std::pair{8, 16}, {16, 48}, {24, 32}, {32, 64}, {72, 192}, {128, 512}, {256, 272},
+                               {264, 128}, {1000, 96}, {1, 1}, {5, 67}, {33, 64}, {67, 193}, {160, 7}}) {
+      ++seed;
+      if (!takes(n, k)) continue;
+      ++taken;
+      Case c(m, n, k, seed);
+      expect_backend_equal(*backend_, c, WeightKind<PackedInt8Weight>::make(n, k, seed));
+    }
+  }
+  EXPECT_GE(taken, 13 * 9);
+}
+
+TEST_P(ScaledMMBackendOnGpu, EqualsTheProcessorOnManyRows) {
+  ThreadPool pool(8);
+  ExecContext context{.pool = &pool, .isa = detected_isa(), .observer = nullptr, .gpu = nullptr};
+  // The last has more sums than cublaslt has memory for at once.
+  for (const auto& [m, n, k] : {std::tuple{1500, 2048, 512}, {4097, 1024, 1024}, {9000, 2048, 64}}) {
+    Case c(m, n, k, 77);
+    std::vector<float> expected;
+    const FloatOutput out = c.to(expected);
+    scaled_mm(context, c.args(), out);
+    Placed placed = place(c, WeightKind<PackedInt8Weight>::make(n, k, 77));
+    for (const bool dense : {false, true}) {
+      const std::int64_t lda = dense ? k : c.args().lda;
+      std::vector<std::int8_t> rows(static_cast<std::size_t>(m * lda), 55);
+      for (std::int64_t i = 0; i < m; ++i) std::copy_n(c.a.data() + i * c.args().lda, k, rows.data() + i * lda);
+      auto a = upload(rows);
+      auto y = upload(std::vector<float>(expected.size(), 77.0f));
+      backend_->mm(context_, on_gpu(c, placed, a.data(), lda), on_gpu(out, placed, y.data()));
+      EXPECT_EQ(first_difference(y.values(), expected), -1) << text(c) << " dense " << dense;
+    }
+  }
+}
+
+TEST_P(ScaledMMBackendOnGpu, EqualsTheReferencesOnFloats) {
+  unsigned seed = 600;
+  for (const std::int64_t m : {1, 3, 16, 33, 70, 130}) {
+    for (const auto& [n, k] : {std::pair{32, 64}, {64, 240}, {128, 512}, {24, 32}, {33, 67}, {160, 30}}) {
+      ++seed;
+      if (takes(n, k)) expect_equal(QuantizingCase(m, n, k, k + 4 * (seed % 2), seed), seed);
+    }
+  }
+  expect_equal(QuantizingCase(50, 64, 240, 80, 9), 9);  // rows that overlap
+  expect_equal(QuantizingCase(20, 48, 64, 64, 7, {5 * 64 + 3, 18 * 64}), 7);
+}
+
+TEST_P(ScaledMMBackendOnGpu, EqualsTheReferenceOnExtremesAndReportsTheLowestRow) {
+  Case c(40, 48, 2048, 6);
+  std::fill(c.a.begin(), c.a.end(), std::int8_t{-127});
+  const std::vector<std::int8_t> values(size(48 * 2048), std::int8_t{-128});
+  const auto scales = random_scales(48, 9);
+  c.weight = PackedInt8Weight::pack(48, 2048, values, scales);
+  c.per_token = true;
+  c.a_scale[37] = std::nanf("");
+  c.a_scale[33] = kInf;
+  expect_backend_equal(*backend_, c, PackedInt8Weight::pack(48, 2048, values, scales));
+}
+
+// A section is cut where a library multiplies, and goes on behind it.
+TEST_P(ScaledMMBackendOnGpu, GivesTheSameBitsInASection) {
+  constexpr std::int64_t kM = 70, kN = 64, kK = 128;
+  const QuantizingCase q(kM, kN, kK, kK, 11);
+  Placed placed = place(q.product, WeightKind<PackedInt8Weight>::make(kN, kK, 11));
+  auto x = upload(q.x), smooth = upload(q.smooth_inv);
+  std::vector<float> expected;
+  const FloatOutput out = q.product.to(expected);
+  EXPECT_FALSE(scaled_mm_dynamic_reference(q.dynamic(), out));
+  DynamicScaledMMArgs args = q.dynamic();
+  args.x = x.data();
+  if (args.smooth_inv != nullptr) args.smooth_inv = smooth.data();
+  args.weight = &placed.weight;
+  if (args.bias != nullptr) args.bias = placed.bias.data();
+  std::vector<std::string> kernels;
+  gpu_->trace(&kernels);
+  for (const Starts starts : {Starts::after, Starts::early}) {
+    for (int turn = 0; turn < 4; ++turn) {  // as kernels, then as graphs
+      auto first = upload(std::vector<float>(expected.size(), 77.0f)), second = upload(first.values());
+      kernels.clear();
+      gpu_->as_graph(starts, [&] {
+        EXPECT_FALSE(backend_->dynamic(context_, args, on_gpu(out, placed, first.data())));
+        EXPECT_FALSE(backend_->dynamic(context_, args, on_gpu(out, placed, second.data())));
+      });
+      EXPECT_EQ(first_difference(first.values(), expected), -1) << turn;
+      EXPECT_EQ(first_difference(second.values(), expected), -1) << turn;
+      EXPECT_EQ(std::ranges::count(kernels, "cublaslt"), GetParam() == ScaledMMBackend::cublaslt ? 2 : 0);
+    }
+  }
+  gpu_->trace(nullptr);
+}
+
+TEST_P(ScaledMMBackendOnGpu, LosesOneProductToAKernelThatFails) {
+  constexpr std::int64_t kM = 40, kN = 64, kK = 64;
+  Case c(kM, kN, kK, 12);
+  Placed placed = place(c, WeightKind<PackedInt8Weight>::make(kN, kK, 12));
+  std::vector<float> expected;
+  const FloatOutput out = c.to(expected);
+  scaled_mm_reference(c.args(), out);
+  auto a = upload(c.a);
+  auto y = upload(std::vector<float>(expected.size(), 77.0f));
+  const ScaledMMArgs args = on_gpu(c, placed, a.data(), c.args().lda);
+  for (const int launch : {0, 1}) {
+    gpu_->fail_launch(launch);
+    EXPECT_THROW(backend_->mm(context_, args, on_gpu(out, placed, y.data())), GpuError) << launch;
+    gpu_->fail_launch(-1);
+    backend_->mm(context_, args, on_gpu(out, placed, y.data()));
+    EXPECT_EQ(first_difference(y.values(), expected), -1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ScaledMMBackendOnGpu,
+                         ::testing::Values(ScaledMMBackend::native, ScaledMMBackend::mma_sync, ScaledMMBackend::cublaslt),
+                         [](const auto& test) { return std::string(enum_name(scaled_mm_backend_names(), test.param)); });
+
+// Needs no card.
+TEST(ScaledMMTiles, AreThoseOfMmaSyncWhereItIsAskedFor) {
+  const GpuInfo h200{.name = "NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132};
+  int wide = 0;
+  for (const std::int64_t m : {1, 16, 64, 128, 1000, 1500, 4096, 24'000}) {
+    for (const std::int64_t n : {64, 512, 2048, 8192}) {
+      for (const std::int64_t k : {64, 512, 2048, 8192}) {
+        const auto is_wide = [](ScaledMMTile tile) {
+          return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
+        };
+        wide += is_wide(scaled_mm_tile(m, n, k, h200));
+        EXPECT_FALSE(is_wide(scaled_mm_tile(m, n, k, h200, ScaledMMBackend::mma_sync))) << m << " " << n << " " << k;
+      }
+    }
+  }
+  EXPECT_EQ(wide > 0, scaled_mm_has_wgmma(h200));
 }
 
 }  // namespace

@@ -95,8 +95,6 @@ std::span<const ScaledMMLane> scaled_mm_lanes();
 // The lane that scaled_mm() and scaled_conv() use for an Isa.
 const ScaledMMLane& scaled_mm_lane(Isa isa);
 std::size_t scaled_mm_scratch(std::int64_t rows, std::int64_t k);
-// What runs where a context has a GPU, for reports; beside the names of the lanes.
-inline constexpr std::string_view kScaledMMCudaName = "cuda";
 
 // The definitions: plain loops, single thread. They allocate.
 void scaled_mm_reference(const ScaledMMArgs& args, const FloatOutput& out);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "kernels/lane_report.h"
+#include "kernels/scaled_mm/cuda.h"
 #include "kernels/scaled_mm/implementation.h"
 #include "kernels/scaled_mm/testing.h"
 
@@ -249,24 +251,43 @@ TEST(ScaledMMOfFloats, ReportsAnOutputThatIsNotFiniteWhereTheInputIs) {
 }
 
 TEST(ScaledMMBackend, FollowsTheVariableAndRefusesOtherDevicesByName) {
-  const char* variable = "OASR_SCALED_MM_BACKEND";
-  unsetenv(variable);
-  EXPECT_EQ(selected_scaled_mm_backend().value(), ScaledMMBackend::native);
-  for (const auto& [name, backend] : {std::pair{"auto", ScaledMMBackend::native}, {"native", ScaledMMBackend::native},
-                                      {"reference", ScaledMMBackend::reference}}) {
-    setenv(variable, name, 1);
-    EXPECT_EQ(selected_scaled_mm_backend().value(), backend) << name;
+  constexpr const char* kVariable = "OASR_SCALED_MM_BACKEND";
+  constexpr auto kNative = ScaledMMBackend::native;
+  struct Row {
+    const char* name;
+    std::optional<ScaledMMBackend> on_cpu, on_gpu;
+  };
+  constexpr Row kRows[] = {{"auto", kNative, kNative},
+                           {"native", kNative, kNative},
+                           {"cutlass", kNative, kNative},
+                           {"reference", ScaledMMBackend::reference, std::nullopt},
+                           {"mma_sync", std::nullopt, ScaledMMBackend::mma_sync},
+                           {"cublaslt", std::nullopt, ScaledMMBackend::cublaslt}};
+  unsetenv(kVariable);
+  EXPECT_EQ(selected_scaled_mm_backend().value(), kNative);
+  EXPECT_EQ(selected_scaled_mm_backend(true).value(), kNative);
+  for (const Row& row : kRows) {
+    setenv(kVariable, row.name, 1);
+    for (const bool gpu : {false, true}) {
+      const auto selected = selected_scaled_mm_backend(gpu);
+      const auto& expected = gpu ? row.on_gpu : row.on_cpu;
+      ASSERT_EQ(selected.has_value(), expected.has_value()) << row.name << gpu;
+      if (expected) {
+        EXPECT_EQ(*selected, *expected) << row.name << gpu;
+        EXPECT_TRUE(runs_on(*selected, gpu));
+      } else {
+        EXPECT_EQ(selected.error().code, ErrorCode::unsupported);
+        EXPECT_NE(selected.error().what.find(row.name), std::string::npos) << selected.error().what;
+        EXPECT_EQ(selected.error().where, kVariable);
+        EXPECT_EQ(selected.error().remedy, gpu ? "use --device cpu, or one of: auto, native, mma_sync, cublaslt"
+                                               : "use one of: auto, native, reference");
+      }
+    }
   }
-  for (const char* name : {"mma_sync", "cublaslt"}) {
-    setenv(variable, name, 1);
-    const auto refused = selected_scaled_mm_backend();
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
-    EXPECT_NE(refused.error().what.find(name), std::string::npos);
-  }
-  setenv(variable, "fast", 1);
+  setenv(kVariable, "fast", 1);
   EXPECT_EQ(selected_scaled_mm_backend().error().code, ErrorCode::invalid_argument);
-  unsetenv(variable);
+  EXPECT_EQ(selected_scaled_mm_backend(true).error().remedy, "use one of: auto, native, mma_sync, cublaslt");
+  unsetenv(kVariable);
 }
 
 TEST(ScaledMMImplementations, GiveTheSameBitsFromEveryFunction) {
@@ -314,6 +335,42 @@ TEST(ScaledMMImplementations, AreNamedAfterTheLaneThatRuns) {
     EXPECT_EQ(implementation_name(reference, isa), "scaled_mm reference");
   }
   EXPECT_EQ(scaled_mm_implementations().size(), scaled_mm_backend_names().size());
+}
+
+TEST(ScaledMMImplementations, AreNamedAfterTheKernelsOfAGpu) {
+  const GpuInfo h200{.name = "NVIDIA H200", .major = 9, .minor = 0}, l4{.name = "NVIDIA L4", .major = 8, .minor = 9};
+  const auto name = [](ScaledMMBackend backend, const GpuInfo& gpu) {
+    return implementation_name(scaled_mm_implementation(backend), gpu);
+  };
+  // Of a build with kernels for sm_90a, many rows of an H200 are multiplied by wgmma.
+  const bool wgmma = scaled_mm_has_wgmma(h200);
+  EXPECT_EQ(name(ScaledMMBackend::native, h200), wgmma ? "scaled_mm wgmma+mma_sync" : "scaled_mm mma_sync");
+  EXPECT_EQ(name(ScaledMMBackend::native, l4), "scaled_mm mma_sync");
+  for (const GpuInfo& gpu : {h200, l4}) {
+    EXPECT_EQ(name(ScaledMMBackend::mma_sync, gpu), "scaled_mm mma_sync");
+    EXPECT_EQ(name(ScaledMMBackend::cublaslt, gpu), "scaled_mm cublaslt");
+  }
+}
+
+TEST(ScaledMMImplementations, TakeEveryWeightButForCublasLt) {
+  struct Row {
+    std::int64_t n, k;
+    bool taken;
+  };
+  // Rows of the input begin at multiples of 16 bytes, and 32 rows of sums have to fit.
+  constexpr Row kRows[] = {{8, 16, true},        {16, 48, true},       {4, 16, false},      {8, 24, false},    {8, 8, false},
+                           {51'864, 384, true}, {51'865, 384, false}, {524'288, 16, true}, {524'296, 16, false}};
+  for (const Row& row : kRows) {
+    for (const ScaledMMImplementation& implementation : scaled_mm_implementations()) {
+      const Status taken = check_product(implementation, row.n, row.k);
+      EXPECT_EQ(taken.has_value(), row.taken || implementation.backend != ScaledMMBackend::cublaslt)
+          << row.n << " x " << row.k;
+      EXPECT_TRUE(taken || taken.error().code == ErrorCode::unsupported);
+    }
+  }
+  EXPECT_EQ(check_product(scaled_mm_implementation(ScaledMMBackend::cublaslt), 8, 24).error().message(),
+            "cuBLASLt multiplies int8 where the input is a multiple of 16 wide and the output a multiple of 8, at most "
+            "524288, and this goes from 24 to 8 (unset OASR_SCALED_MM_BACKEND)");
 }
 
 TEST(PackedInt8Weight, ReturnsItsRowsAndSums) {

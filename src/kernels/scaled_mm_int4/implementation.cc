@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "kernels/lane_choice.h"
 #include "kernels/scaled_mm_int4/op.h"
 
 namespace oasr::kernels {
@@ -45,13 +46,13 @@ const Int4MMImplementation& int4_mm_implementation(ScaledMMBackend backend) {
   for (const Int4MMImplementation& row : kImplementations) {
     if (row.backend == backend) return row;
   }
-  CHECK(false, "every backend has an implementation");
+  CHECK(false, "every backend of a CPU has an implementation, and no GPU gets here");
 }
 
 std::string implementation_name(const Int4MMImplementation& implementation, Isa isa) {
   const bool native = implementation.backend == ScaledMMBackend::native;
   return "scaled_mm_int4 " + std::string(native
-                                             ? int4_mm_lane(isa).name
+                                             ? lane_name(int4_mm_lane(isa), isa)
                                              : enum_name(scaled_mm_backend_names(), implementation.backend));
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/rows/op.h"
-#include "layers/watched.h"
+#include "layers/attend.h"
 #include "models/conformer/layer_table.h"
 #include "models/conformer/positions.h"
 
@@ -147,10 +147,7 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Token
     row += count;
   }
   kernels::kv_append(context, buffers.appends_);
-  layers::watched(context, block.self_attn.path, x.rows, [&] {
-    kernels::attention(context, buffers.attention_);
-    return kernels::NotFinite{};
-  });
+  layers::attend(context, block.self_attn.path, x.rows, buffers.attention_);
   block.self_attn.out.forward(context, out, x, x);
 }
 
@@ -175,10 +172,7 @@ void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Toke
     }
     row += count;
   }
-  layers::watched(context, block.src_attn.path, x.rows, [&] {
-    kernels::attention(context, buffers.attention_);
-    return kernels::NotFinite{};
-  });
+  layers::attend(context, block.src_attn.path, x.rows, buffers.attention_);
   block.src_attn.out.forward(context, out, x, x);
 }
 

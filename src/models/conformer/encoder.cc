@@ -5,7 +5,7 @@
 
 #include "kernels/rows/op.h"
 #include "layers/row_block.h"
-#include "layers/watched.h"
+#include "layers/attend.h"
 #include "models/conformer/layer_table.h"
 
 namespace oasr::models::conformer {
@@ -209,10 +209,7 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
       buffers.attention_[i].kv = &buffers.caches_[2 * i];
       buffers.attention_[i].positions = &buffers.caches_[2 * i + 1];
     }
-    layers::watched(context, block.self_attn, x.rows, [&] {
-      kernels::attention(context, buffers.attention_);
-      return kernels::NotFinite{};
-    });
+    layers::attend(context, block.self_attn, x.rows, buffers.attention_);
   }
   block.linear_out.forward(context, out, x, x);
 }

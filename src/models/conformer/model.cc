@@ -2,6 +2,7 @@
 
 #include "base/located.h"
 #include "kernels/attention/op.h"
+#include "kernels/lane_choice.h"
 #include "kernels/norm/op.h"
 #include "models/conformer/layer_table.h"
 #include "models/conformer/state.h"
@@ -68,10 +69,12 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   info_.weight_dtype = network_->layers.embeddings.empty() ? DType::f32 : network_->layers.embeddings[0]->storage();
   info_.weight_bytes = network_->layers.weight_bytes(context.isa);
   info_.kv_storage = DType::f32;
-  const bool gpu = context.gpu != nullptr;
-  info_.lanes["linear"] = gpu ? "cuda" : kernels::linear_lane(context.isa).name;
-  info_.lanes["attention"] = gpu ? "cuda" : kernels::attention_lane(context.isa).name;
-  info_.lanes["layer_norm"] = gpu ? "cuda" : kernels::layer_norm_lane(context.isa).name;
+  const auto name = [&](const auto& lane) {
+    return context.gpu != nullptr ? "cuda" : kernels::lane_name(lane, context.isa);
+  };
+  info_.lanes["linear"] = name(kernels::linear_lane(context.isa));
+  info_.lanes["attention"] = name(kernels::attention_lane(context.isa));
+  info_.lanes["layer_norm"] = name(kernels::layer_norm_lane(context.isa));
   info_.notes = checkpoint.notes;
   if (!network_->dropped.empty()) {
     std::string note = std::to_string(network_->dropped.size()) + " tensors are not used: ";

@@ -194,7 +194,7 @@ State::Pass State::compute(std::span<const UtteranceId> utterances, int width) {
     pass.output = network_->encoder.forward(context_, x, pieces_, positions_, buffers_);
     network_->ctc_lo.forward(context_, pass.output, pass.logits);
     if (width > 0) reduce(utterances, pass.logits, width);
-  });
+  }, "encoder");
   return pass;
 }
 
@@ -449,7 +449,7 @@ void State::score_pass(const Decoder& decoder, std::span<const Item* const> item
       decoder.encode(context_, output, static_cast<int>(i), cross, decoder_buffers_);
     }
     look_up(decoder, decoder.forward(context_, pieces, self, cross, decoder_buffers_), wanted);
-  });
+  }, "rescoring");
   const auto rows = static_cast<std::int64_t>(wanted.size());
   const Matrix numbers = on_host(decoder_scores_.matrix(1, kernels::CtcFrameRows::floats(rows, 1)), host_decoder_scores_);
   const float* score = kernels::CtcFrameRows(numbers.data, rows, 1).again;

@@ -39,7 +39,7 @@ void StepDecoder::score(std::span<const Input> inputs, std::span<float> logits) 
   for (const Input& input : inputs) {
     pieces.push_back({.slot = table_.slot(input.row), .utterance = 0, .tokens = input.tokens});
   }
-  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, pieces, logits); });
+  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, pieces, logits); }, "decoder step");
 }
 
 void StepDecoder::forward(std::span<const Input> inputs, std::span<const TokenPiece> pieces, std::span<float> logits) {
@@ -57,7 +57,9 @@ void StepDecoder::forward(std::span<const Input> inputs, std::span<const TokenPi
     write(count - 1);
     row += count;
   }
-  if (context_.gpu != nullptr) kernels::to_host(context_, out, logits);
+  if (context_.gpu == nullptr) return;
+  kernels::to_host(context_, out, logits);
+  if (context_.observer != nullptr) context_.gpu->tell(*context_.observer);
 }
 
 void StepDecoder::reorder(std::span<const decode::RowId> rows, std::span<const decode::RowId> parents) {

@@ -23,14 +23,15 @@ struct ConformerFixture : ::testing::Test {
   std::unique_ptr<State> state;
 
   // gpu: where it runs, unless null.
-  void load(const std::filesystem::path& path, Gpu* gpu = nullptr, Arithmetic arithmetic = Arithmetic::float32) {
+  void load(const std::filesystem::path& path, Gpu* gpu = nullptr, Arithmetic arithmetic = Arithmetic::float32,
+            Isa isa = detected_isa()) {
     folder = path;
     const Checkpoint checkpoint = open_checkpoint(folder).value();
     config = read_config(checkpoint).value();
     network = Network::load(config, checkpoint, {}).value();
     if (gpu != nullptr) network->layers.place(*gpu);
     state = std::make_unique<State>(
-        network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = gpu, .arithmetic = arithmetic});
+        network, ExecContext{.pool = &pool, .isa = isa, .gpu = gpu, .arithmetic = arithmetic});
   }
 
   // Feeds features [n, input_dim], `piece` frames at a time (all of them for 0), to the end. The log-probabilities

@@ -43,6 +43,19 @@ TEST_P(Variant, HasTheReferencesEncoderOutputAndLogProbabilities) {
   expect_close(log_probs, array("ctc").values);
 }
 
+TEST_P(Variant, HasTheSameBitsWithEveryOpOnItsDefinition) {
+  // The utterance, and in chunks of a stream where it can be one.
+  const auto numbers = [&] {
+    std::vector<float> all;
+    run(features, {}, true, 0, &all);
+    if (config.encoder.causal) run(features, {4, 2}, false, 13, &all);
+    return all;
+  };
+  const auto expected = numbers();
+  load(folder, nullptr, Arithmetic::float32, Isa::reference);
+  EXPECT_TRUE(numbers() == expected);
+}
+
 TEST_P(CausalVariant, HasTheReferencesOutputInChunks) {
   expect_close(state->encoder_output(run(features, {4, -1}, true, 0)), array("chunk4").values);
   expect_close(state->encoder_output(run(features, {4, -1}, false, 13)), array("streamed4").values);

@@ -1,17 +1,21 @@
 // Whisper on a GPU gives the bits of the processor.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "layers/links.h"
 #include "models/whisper/int8_support.h"
 
 namespace oasr::models::whisper {
 namespace {
 
-using Make = std::shared_ptr<const Network> (*)(const RandomCheckpoint&);
+using kernels::ScaledMMBackend;
+using Make = std::shared_ptr<const Network> (*)(const RandomCheckpoint&, ScaledMMBackend);
 
 struct Precision {
   const char* name;
   Make make;
+  ScaledMMBackend on_gpu = ScaledMMBackend::native;
 };
 
 class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
@@ -20,11 +24,13 @@ class WhisperOnGpu : public ::testing::TestWithParam<Precision> {
     auto opened = Gpu::open(0);
     if (!opened) GTEST_SKIP() << "no GPU: " << opened.error().what;
     gpu = std::move(*opened);
+    const Status prepared = kernels::prepare(kernels::scaled_mm_implementation(GetParam().on_gpu), *gpu);
+    if (!prepared) GTEST_SKIP() << prepared.error().message();
   }
 
   // A state on the processor, or on the GPU.
   std::unique_ptr<State> state(Gpu* where, int windows, int rows, Arithmetic arithmetic = Arithmetic::float32) {
-    auto network = GetParam().make(random);
+    auto network = GetParam().make(random, where != nullptr ? GetParam().on_gpu : ScaledMMBackend::native);
     if (where != nullptr) network->layers.place(*where);
     return std::make_unique<State>(network,
                                    ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = where, .arithmetic = arithmetic},
@@ -181,6 +187,63 @@ TEST_P(WhisperOnGpu, StartsTheStepsOfADecoderAsOneGraph) {
   EXPECT_GE(gpu->counts().graphs - before, kSteps - 2) << "all but the first";
 }
 
+// What layers and sections took, told by the state.
+struct Times : RunObserver {
+  void not_finite(std::string_view, std::int64_t) override {}
+  bool wants_times() const override { return on; }
+  void layer_time(std::string_view layer, const LayerCall& call) override {
+    layers.insert(std::string(layer));
+    seconds += call.seconds;
+    kernels += call.kernels;
+  }
+  void section_time(double section, std::int64_t count) override {
+    section_seconds += section;
+    section_kernels += count;
+  }
+  bool on = true;
+  std::set<std::string> layers;
+  double seconds = 0, section_seconds = 0;
+  std::int64_t kernels = 0, section_kernels = 0;
+};
+
+TEST_P(WhisperOnGpu, TimesItsLayersAndGivesTheSameBits) {
+  Times times;
+  const auto network = GetParam().make(random);
+  network->layers.place(*gpu);
+  State timed(network, {.pool = &pool, .isa = detected_isa(), .observer = &times, .gpu = gpu.get()},
+              {.windows = 2, .rows = 3, .cross_storage = DType::f16, .alignment_heads = {}});
+  const auto window = mel(107);
+  const TokenId token = 7;
+  std::vector<float> logits(static_cast<std::size_t>(timed.vocabulary_size())), expected(logits.size());
+  // An encoder's window and steps of a decoder: (kernels in sections, those of a trace).
+  const auto run = [&](std::vector<float>& to) {
+    const WindowId id = timed.encode(window);
+    const decode::RowId row = timed.open_row(id);
+    const decode::StepScorer::Input input{row, {&token, 1}};
+    for (int i = 0; i < 3; ++i) timed.score({&input, 1}, to);
+    timed.close_row(row);
+    timed.release(id);
+  };
+  run(logits);  // scratch memory grows, which cuts sections
+  times = {};
+  std::vector<std::string> trace;
+  gpu->trace(&trace);
+  run(logits);
+  gpu->trace(nullptr);
+  EXPECT_EQ(times.section_kernels, std::ssize(trace));
+  EXPECT_GE(times.kernels, std::ssize(trace) / 2);
+  EXPECT_LT(times.kernels, std::ssize(trace)) << "caches are written between layers";
+  EXPECT_LE(times.seconds, times.section_seconds);
+  EXPECT_GE(times.seconds, 0.5 * times.section_seconds);
+  for (const char* layer : {"model.encoder.conv1", "model.encoder.layers.1.self_attn", "model.encoder.layers.0.fc1",
+                            "model.decoder.layers.1.encoder_attn", "model.decoder.layers.0.fc2", "model.decoder.layer_norm"}) {
+    EXPECT_TRUE(times.layers.contains(layer)) << layer;
+  }
+  times.on = false;
+  run(expected);
+  expect_same(logits, expected, "timed");
+}
+
 TEST_P(WhisperOnGpu, ReportsTheLayerWhoseNumbersOverflow) {
   // Finite, but an input above 1.13 deviations is not after it.
   random.set("model.encoder.layers.1.final_layer_norm.weight", 3, 3e38f);
@@ -207,23 +270,27 @@ TEST_P(WhisperOnGpu, LosesOneCallToAKernelThatFails) {
   }
 }
 
+std::shared_ptr<const Network> static_linked(const RandomCheckpoint& random, ScaledMMBackend backend) {
+  auto network = calibrated_network(random, backend);
+  layers::link(quantization_layout(network->config), network->layers).value();
+  return network;
+}
+std::shared_ptr<const Network> online(const RandomCheckpoint& random, ScaledMMBackend backend) {
+  return online_int8(random, backend);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Precisions, WhisperOnGpu,
-    ::testing::Values(Precision{"float32", [](const RandomCheckpoint& random) { return random.network(); }},
+    ::testing::Values(Precision{"float32", [](const RandomCheckpoint& random, ScaledMMBackend) { return random.network(); }},
                       Precision{"float16",
-                                [](const RandomCheckpoint& random) {
+                                [](const RandomCheckpoint& random, ScaledMMBackend) {
                                   return Network::load(random.config, random.checkpoint, {.dtype = DType::f16}).value();
                                 }},
-                      Precision{"int8_online",
-                                [](const RandomCheckpoint& random) {
-                                  return online_int8(random, kernels::ScaledMMBackend::native);
-                                }},
-                      Precision{"int8_static_linked",
-                                [](const RandomCheckpoint& random) {
-                                  auto network = calibrated_network(random, kernels::ScaledMMBackend::native);
-                                  layers::link(quantization_layout(network->config), network->layers).value();
-                                  return network;
-                                }}),
+                      Precision{"int8_online", online}, Precision{"int8_static_linked", static_linked},
+                      Precision{"int8_online_mma_sync", online, ScaledMMBackend::mma_sync},
+                      Precision{"int8_static_linked_mma_sync", static_linked, ScaledMMBackend::mma_sync},
+                      Precision{"int8_online_cublaslt", online, ScaledMMBackend::cublaslt},
+                      Precision{"int8_static_linked_cublaslt", static_linked, ScaledMMBackend::cublaslt}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -3,24 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/op.h"
 #include "kernels/rows/op.h"
-#include "layers/watched.h"
+#include "layers/attend.h"
 #include "models/whisper/layer_table.h"
 
 namespace oasr::models::whisper {
-
-namespace {
-
-void attend(ExecContext& context, std::string_view path, std::int64_t rows,
-            std::span<const kernels::AttentionArgs> queries) {
-  layers::watched(context, path, rows, [&] {
-    kernels::attention(context, queries);
-    return kernels::NotFinite{};
-  });
-}
-
-}  // namespace
 
 std::size_t DecoderBuffers::bytes(const Config& config, std::int64_t tokens, std::int64_t rows) {
   const std::int64_t wide = std::max(3 * config.d_model, config.decoder_ffn_dim);
@@ -198,7 +185,7 @@ void Decoder::self_attend(ExecContext& context, int layer, std::span<const Piece
     row += count;
   }
   kernels::kv_append(context, buffers.appends);
-  attend(context, block.self_attn, x.rows, buffers.attention);
+  layers::attend(context, block.self_attn, x.rows, buffers.attention);
   block.out_proj.forward(context, normed, x, x);
 }
 
@@ -232,7 +219,7 @@ void Decoder::cross_attend(ExecContext& context, int layer, std::span<const Piec
     }
     row += count;
   }
-  attend(context, block.encoder_attn, x.rows, buffers.attention);
+  layers::attend(context, block.encoder_attn, x.rows, buffers.attention);
   if (alignment) alignment->collect(context, layer, x.rows);
   block.cross_out_proj.forward(context, normed, x, x);
 }

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/op.h"
 #include "kernels/rows/op.h"
 #include "layers/row_block.h"
-#include "layers/watched.h"
+#include "layers/attend.h"
 #include "models/whisper/layer_table.h"
 
 namespace oasr::models::whisper {
@@ -149,10 +148,7 @@ void Encoder::attend(ExecContext& context, const Block& block, EncoderBuffers& b
                                  .mixed = true});
   }
   kernels::kv_append(context, buffers.appends);
-  layers::watched(context, block.self_attn, x.rows, [&] {
-    kernels::attention(context, buffers.attention);
-    return kernels::NotFinite{};
-  });
+  layers::attend(context, block.self_attn, x.rows, buffers.attention);
   block.out_proj.forward(context, out, x, x);
 }
 

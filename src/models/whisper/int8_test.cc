@@ -90,6 +90,22 @@ TEST_P(WhisperInt8, HasTheSameBitsOnTheReferenceBackend) {
   EXPECT_EQ(computed(reference), expected);
 }
 
+// Definitions allocate, and lanes do not (below): that they do shows that they ran.
+TEST_P(WhisperInt8, HasTheSameBitsWithEveryOpOnItsReference) {
+  const auto reference = GetParam().make(kReference);
+  linked(*reference);
+  EXPECT_EQ(computed(reference, 2, Isa::reference), computed(GetParam().make(kNative)));
+  Runner runner(reference, 1, 1, 1, DType::f16, Isa::reference);
+  const decode::RowId row = runner.state.open_row(runner.state.encode(random_mel(1)));
+  std::vector<TokenId> token = {5};
+  const decode::StepScorer::Input input{row, token};
+  std::vector<float> logits(301);
+  runner.state.score({&input, 1}, logits);
+  const std::int64_t before = testing::allocations();
+  runner.state.score({&input, 1}, logits);
+  EXPECT_GT(testing::allocations() - before, 0);
+}
+
 TEST_P(WhisperInt8, ComputesARowWithoutItsNeighbours) {
   const auto network = GetParam().make(kNative);
   linked(*network);

@@ -1,6 +1,7 @@
 #include "models/whisper/model.h"
 
 #include "kernels/attention/op.h"
+#include "kernels/lane_choice.h"
 #include "kernels/norm/op.h"
 #include "models/whisper/layer_table.h"
 #include "models/whisper/state.h"
@@ -79,10 +80,12 @@ void Model::describe(const Checkpoint& checkpoint, const ExecContext& context) {
   info_.kv_storage = cross_storage_;
   for (const auto& [code, id] : tokens_.languages) info_.languages.push_back(code);
   if (!multilingual_) info_.languages.push_back("en");
-  const bool gpu = context.gpu != nullptr;
-  info_.lanes["linear"] = gpu ? "cuda" : kernels::linear_lane(context.isa).name;
-  info_.lanes["attention"] = gpu ? "cuda" : kernels::attention_lane(context.isa).name;
-  info_.lanes["layer_norm"] = gpu ? "cuda" : kernels::layer_norm_lane(context.isa).name;
+  const auto name = [&](const auto& lane) {
+    return context.gpu != nullptr ? "cuda" : kernels::lane_name(lane, context.isa);
+  };
+  info_.lanes["linear"] = name(kernels::linear_lane(context.isa));
+  info_.lanes["attention"] = name(kernels::attention_lane(context.isa));
+  info_.lanes["layer_norm"] = name(kernels::layer_norm_lane(context.isa));
   info_.notes = checkpoint.notes;
   if (network_->config.tie_word_embeddings) {
     info_.notes.push_back(network_->repeats_tied_head

@@ -136,7 +136,7 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
 
 // Windows of one pass of the encoder. A processor gains nothing by more than one, and observers are told of one.
 std::size_t State::windows_together() const {
-  const bool watched = faults_.wants_times() || faults_.wants_inputs() || faults_.wants_outputs();
+  const bool watched = faults_.wants_inputs() || faults_.wants_outputs();
   return watched ? 1 : static_cast<std::size_t>(encoder_buffers_.windows);
 }
 
@@ -170,7 +170,7 @@ void State::encode_together(std::span<const MelWindow> windows, std::span<const 
     faults_.audio_rows(-1);
     if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
     if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);
-  });
+  }, "encoder");
   if (context_.gpu != nullptr) {
     context_.gpu->wait();
     context_.gpu->tell(faults_);
@@ -221,7 +221,7 @@ void State::head(Matrix x, std::span<float> logits) {
 
 void State::score(std::span<const Input> inputs, std::span<float> logits) {
   if (inputs.empty()) return;
-  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, logits); });
+  as_graph(context_.gpu, Starts::early, [&] { forward(inputs, logits); }, "decoder step");
   check_logits(inputs, logits);
 }
 

@@ -104,6 +104,8 @@ TEST(WhisperState, RowsHaveTheSameBitsAloneAndTogetherInAnyOrderThreadsAndLane) 
       }
     }
   }
+  Runner reference(shared_network(), 2, 3, 6, DType::f32, Isa::reference);
+  EXPECT_EQ(run_together(reference, rows, mixed), alone) << "every op on its reference";
 }
 
 TEST(WhisperState, APromptAtOnceGivesTheBitsOfTokenByToken) {

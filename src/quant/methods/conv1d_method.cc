@@ -29,7 +29,7 @@ MethodInfo FloatConv1d::info(Isa isa) const {
           .storage = std::string(dtype_name(weight_.storage())),
           .kernel = linear_kernel_name(weight_, isa),
           .operands = "float32",
-          .reference = false,
+          .reference = isa == Isa::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
           .taps = kTaps};
 }

@@ -37,7 +37,7 @@ MethodInfo FloatConv2d::info(Isa isa) const {
           .storage = std::string(dtype_name(weight_.storage())),
           .kernel = linear_kernel_name(weight_, isa),
           .operands = "float32",
-          .reference = false,
+          .reference = isa == Isa::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + bias_.size() * sizeof(float)),
           .taps = shape().taps()};
 }
@@ -78,13 +78,13 @@ void Int8Conv2d::place(Gpu& gpu) {
   weight_.place(gpu);
   bias_.place(gpu);
   input_.place(gpu);
+  kernel_on_gpu_ = kernels::implementation_name(*implementation_, gpu.info());
 }
 
 MethodInfo Int8Conv2d::info(Isa isa) const {
   return {.scheme = "int8_w8a8_static",
           .storage = "int8",
-          .kernel = weight_.placed() ? "scaled_mm " + std::string(kernels::kScaledMMCudaName)
-                                     : kernels::implementation_name(*implementation_, isa),
+          .kernel = kernel_on_gpu_.empty() ? kernels::implementation_name(*implementation_, isa) : kernel_on_gpu_,
           .operands = "int8",
           .reference = implementation_->backend == kernels::ScaledMMBackend::reference,
           .bytes = static_cast<std::int64_t>(weight_.bytes() + (bias_.size() + smooth_inv_.size()) * sizeof(float)),

@@ -92,6 +92,7 @@ class Int8Conv2d final : public Conv2dMethod {
   std::vector<float> smooth_inv_;
   StaticInput input_;
   const kernels::ScaledMMImplementation* implementation_;
+  std::string kernel_on_gpu_;  // once it is placed
 };
 
 }  // namespace oasr::quant

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/lane_choice.h"
+
 namespace oasr::quant {
 namespace {
 
@@ -65,7 +67,8 @@ FloatLinear::FloatLinear(std::shared_ptr<kernels::PackedWeight> weight,
 }
 
 std::string linear_kernel_name(const kernels::PackedWeight& weight, Isa isa) {
-  return "linear " + std::string(weight.placed() ? kernels::kLinearCudaName : kernels::linear_lane(isa).name);
+  return "linear " + std::string(weight.placed() ? kernels::kLinearCudaName
+                                                 : kernels::lane_name(kernels::linear_lane(isa), isa));
 }
 
 void FloatLinear::place(Gpu& gpu) {
@@ -78,7 +81,7 @@ MethodInfo FloatLinear::info(Isa isa) const {
           .storage = std::string(dtype_name(weight_->storage())),
           .kernel = linear_kernel_name(*weight_, isa),
           .operands = "float32",
-          .reference = false,
+          .reference = isa == Isa::reference,
           .bytes = static_cast<std::int64_t>(weight_->bytes() + bias_.size() * sizeof(float))};
 }
 

@@ -68,6 +68,7 @@ Result<Int8Storage> read_storage(const StoredSlots& slots) {
 }
 
 Result<LinearMethodPtr> int8_from_floats(const LinearSource& source, const MethodOptions& options) {
+  TRY(check_product(*options.scaled_mm, source.n, source.k));
   const Int8Storage storage = TRY(quantize_weight(options.isa, source));
   return LinearMethodPtr(std::make_unique<Int8Linear>(source.n, source.k, storage, source.bias,
                                                       source.activation, *options.scaled_mm));
@@ -97,12 +98,14 @@ Result<LinearMethodPtr> int8_from_slots(const QuantizedLayer&, const StoredSlots
                                         const MethodOptions& options) {
   const Int8Storage storage = TRY(read_storage(slots));
   const Shape& shape = slots.at("weight").shape;
+  TRY(check_product(*options.scaled_mm, shape[0], shape[1]));
   return LinearMethodPtr(std::make_unique<Int8Linear>(shape[0], shape[1], storage, std::move(bias),
                                                       activation, *options.scaled_mm));
 }
 
 Result<Conv1dMethodPtr> int8_conv1d_from_slots(const StoredSlots& slots, ConvSource source,
                                                const MethodOptions& options) {
+  TRY(check_product(*options.scaled_mm, source.c_out, kernels::kConvTaps * source.c_in));
   const Int8Storage storage = TRY(read_storage(slots));
   return Conv1dMethodPtr(std::make_unique<Int8Conv1d>(source.c_out, source.c_in, storage,
                                                       std::move(source.bias), source.stride,
@@ -115,6 +118,7 @@ Result<Conv2dMethodPtr> int8_conv2d_from_slots(const StoredSlots& slots, const C
     return unexpected(ErrorCode::unsupported, "the sum over " + std::to_string(shape.taps()) + " taps of " +
                                                   std::to_string(shape.c_in) + " channels may not fit in int32");
   }
+  TRY(check_product(*options.scaled_mm, shape.c_out, shape.taps() * shape.c_in));
   const Int8Storage storage = TRY(read_storage(slots));
   return Conv2dMethodPtr(std::make_unique<Int8Conv2d>(shape, storage, std::move(bias), *options.scaled_mm));
 }

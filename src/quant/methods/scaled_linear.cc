@@ -64,6 +64,7 @@ template <class Weight, class Implementation>
 void ScaledLinear<Weight, Implementation>::place(Gpu& gpu) {
   if constexpr (requires { weight_.place(gpu); }) {
     weight_.place(gpu);
+    kernel_on_gpu_ = kernels::implementation_name(*implementation_, gpu.info());
   } else {
     CHECK(false, "a method without kernels for a GPU");
   }
@@ -75,10 +76,7 @@ void ScaledLinear<Weight, Implementation>::place(Gpu& gpu) {
 template <class Weight, class Implementation>
 MethodInfo ScaledLinear<Weight, Implementation>::kernel_info(Isa isa) const {
   MethodInfo info;
-  info.kernel = kernels::implementation_name(*implementation_, isa);
-  if constexpr (requires { weight_.placed(); }) {
-    if (weight_.placed()) info.kernel = "scaled_mm " + std::string(kernels::kScaledMMCudaName);
-  }
+  info.kernel = kernel_on_gpu_.empty() ? kernels::implementation_name(*implementation_, isa) : kernel_on_gpu_;
   info.reference = implementation_->backend == kernels::ScaledMMBackend::reference;
   info.bytes = static_cast<std::int64_t>((bias_.size() + smooth_inv_.size()) * sizeof(float));
   return info;

@@ -45,6 +45,7 @@ class ScaledLinear : public LinearMethod {
   std::optional<StaticInput> static_input_;
   kernels::Activation activation_;
   const Implementation* implementation_;
+  std::string kernel_on_gpu_;  // once it is placed
 };
 
 }  // namespace oasr::quant

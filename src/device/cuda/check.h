@@ -1,0 +1,21 @@
+// What the CUDA runtime says of a call, as an exception.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "device/gpu.h"
+
+namespace oasr {
+
+[[noreturn]] inline void fail(cudaError_t status, const std::string& doing) {
+  throw GpuError(fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+inline void check(cudaError_t status, const char* doing) {
+  if (status != cudaSuccess) fail(status, doing);
+}
+
+}  // namespace oasr
