@@ -1,5 +1,6 @@
-// Kernels that some NVIDIA GPUs would need and that oasr does not have: declared here, refused by name where a card
-// is opened or a model is loaded, and counted by `oasr doctor`. (That a kernel is not the fastest of its card is no gap.)
+// Kernels that some NVIDIA GPUs would need and that oasr does not have: declared here, refused by name where
+// a card is opened or a model is loaded, and counted by `oasr doctor`. (That a kernel is not the fastest of
+// its card is no gap.)
 #pragma once
 
 #include <array>
@@ -27,7 +28,8 @@ inline constexpr std::array kKernelGaps = {
     KernelGap{"attention-float-sm75", "attention", "", 80, "keys and values are read by cp.async"},
     KernelGap{"layer-norm-float-sm75", "norm", "", 80, "rows are read by cp.async"},
     KernelGap{"quantize-int8-sm75", "quantize", "int8", 80, "the greatest of a row is found by redux.sync"},
-    KernelGap{"scaled-mm-int8-sm75", "scaled_mm", "int8", 80, "int8 is multiplied by mma.sync of 16 x 8 x 32"},
+    KernelGap{"scaled-mm-int8-sm75", "scaled_mm", "int8", 80,
+              "int8 is multiplied by mma.sync of 16 x 8 x 32"},
     KernelGap{"scaled-conv-int8-sm75", "scaled_conv", "int8", 80, "its product is that of scaled_mm"},
 };
 
@@ -35,8 +37,8 @@ inline constexpr std::array kKernelGaps = {
 std::vector<KernelGap> kernel_gaps(const GpuInfo& gpu);
 // Refuses a card that no model can run on.
 Status check_kernel_gaps(const GpuInfo& gpu);
-// Refuses layers of `numbers` ("int8") on a card that lacks kernels for them. The error has no place, which the caller
-// knows.
+// Refuses layers of `numbers` ("int8") on a card that lacks kernels for them. The error has no place, which
+// the caller knows.
 Status check_kernel_gaps(const GpuInfo& gpu, std::string_view numbers);
 
 // (name, what is said of it): the declared table, then how many of it each card has, and which.

@@ -27,7 +27,8 @@ TEST(KernelGaps, AreDeclaredOnceEachWithAReason) {
 TEST(KernelGaps, AreThoseOfTheCardsGeneration) {
   EXPECT_EQ(kernel_gaps(card("Tesla T4", 7, 5)).size(), kKernelGaps.size());
   EXPECT_EQ(kernel_gaps(card("Tesla V100", 7, 0)).size(), kKernelGaps.size());
-  for (const auto& [major, minor] : {std::pair{8, 0}, {8, 6}, {8, 7}, {8, 9}, {9, 0}, {10, 0}, {10, 3}, {12, 0}}) {
+  for (const auto& [major, minor] :
+       {std::pair{8, 0}, {8, 6}, {8, 7}, {8, 9}, {9, 0}, {10, 0}, {10, 3}, {12, 0}}) {
     EXPECT_TRUE(kernel_gaps(card("card", major, minor)).empty()) << major << "." << minor;
   }
 }
@@ -37,7 +38,8 @@ TEST(KernelGaps, RefuseACardByNameWithTheRemedy) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
   EXPECT_EQ(refused.error().message(),
-            "device cuda: Tesla T4 is an sm_75, for which kernels are missing: linear-float-sm75, attention-float-sm75, "
+            "device cuda: Tesla T4 is an sm_75, for which kernels are missing: linear-float-sm75, "
+            "attention-float-sm75, "
             "layer-norm-float-sm75 (use --device cpu, or a card of compute capability 8.0 or later)");
   EXPECT_TRUE(check_kernel_gaps(card("NVIDIA H200", 9, 0)));
 }
@@ -54,14 +56,17 @@ TEST(KernelGaps, RefuseLayersByTheNumbersThatTheyNeed) {
 TEST(KernelGaps, AreReportedWithCountsOfEveryCard) {
   const auto declared = kernel_gap_report({});
   ASSERT_EQ(declared.size(), kKernelGaps.size());
-  EXPECT_THAT(declared.front(), Pair("linear-float-sm75", "below compute capability 8.0: weights are read by cp.async"));
+  EXPECT_THAT(declared.front(),
+              Pair("linear-float-sm75", "below compute capability 8.0: weights are read by cp.async"));
   const GpuInfo cards[] = {card("NVIDIA H200", 9, 0, 0), card("Tesla T4", 7, 5, 1)};
   const auto report = kernel_gap_report(cards);
   ASSERT_EQ(report.size(), kKernelGaps.size() + 2);
   EXPECT_THAT(report[kKernelGaps.size()], Pair("cuda:0", "none of 6"));
-  EXPECT_THAT(report.back(),
-              Pair("cuda:1", "6 of 6: linear-float-sm75, attention-float-sm75, layer-norm-float-sm75, quantize-int8-sm75, "
-                             "scaled-mm-int8-sm75, scaled-conv-int8-sm75"));
+  EXPECT_THAT(
+      report.back(),
+      Pair("cuda:1",
+           "6 of 6: linear-float-sm75, attention-float-sm75, layer-norm-float-sm75, quantize-int8-sm75, "
+           "scaled-mm-int8-sm75, scaled-conv-int8-sm75"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// With Isa::reference an op runs its definition: without threads, which every lane needs, and with the bits of the
-// lanes.
+// With Isa::reference an op runs its definition: without threads, which every lane needs, and with the bits
+// of the lanes.
 #include <gtest/gtest.h>
 
 #include "kernels/activate/op.h"
@@ -38,40 +38,72 @@ TEST(ReferenceLayers, MultiplyAndConvolve) {
     expect_same(
         kRows * kOut,
         [&](ExecContext& context, float* y) {
-          linear(context, {.x = x.data(), .ldx = kIn, .m = kRows, .weight = &weight, .bias = bias.data(),
-                           .activation = Activation::gelu, .residual = residual.data(), .ldr = kOut, .alpha = 0.5f,
-                           .y = y, .ldy = kOut});
+          linear(context, {.x = x.data(),
+                           .ldx = kIn,
+                           .m = kRows,
+                           .weight = &weight,
+                           .bias = bias.data(),
+                           .activation = Activation::gelu,
+                           .residual = residual.data(),
+                           .ldr = kOut,
+                           .alpha = 0.5f,
+                           .y = y,
+                           .ldy = kOut});
         },
         "linear");
     expect_same(
         35 * kOut,
         [&](ExecContext& context, float* y) {
           auto padded = x;
-          conv1d(context, {.x = padded.data(), .frames = kRows, .stride = 2, .weight = &taps, .bias = bias.data(),
-                           .activation = Activation::relu, .y = y, .ldy = kOut});
+          conv1d(context, {.x = padded.data(),
+                           .frames = kRows,
+                           .stride = 2,
+                           .weight = &taps,
+                           .bias = bias.data(),
+                           .activation = Activation::relu,
+                           .y = y,
+                           .ldy = kOut});
         },
         "conv1d");
-    const ConvGeometry geometry{.batch = 1, .height = 7, .width = 9, .channels = kIn, .stride_batch = 63 * kIn,
-                                .stride_row = 9 * kIn, .stride_pixel = kIn, .vertical = {.taps = 3, .stride = 2},
+    const ConvGeometry geometry{.batch = 1,
+                                .height = 7,
+                                .width = 9,
+                                .channels = kIn,
+                                .stride_batch = 63 * kIn,
+                                .stride_row = 9 * kIn,
+                                .stride_pixel = kIn,
+                                .vertical = {.taps = 3, .stride = 2},
                                 .horizontal = {.taps = 3, .stride = 2}};
     expect_same(
         geometry.rows() * kOut,
         [&](ExecContext& context, float* y) {
           conv2d_reserve(context, image.k());
-          conv2d(context, {.x = x.data(), .geometry = geometry, .weight = &image, .bias = bias.data(),
-                           .activation = Activation::relu, .y = y, .ldy = kOut});
+          conv2d(context, {.x = x.data(),
+                           .geometry = geometry,
+                           .weight = &image,
+                           .bias = bias.data(),
+                           .activation = Activation::relu,
+                           .y = y,
+                           .ldy = kOut});
         },
         "conv2d");
   }
 }
 
 TEST(ReferenceLayers, NormAndActivate) {
-  const auto x = random_floats(kRows * 2 * kIn, 5), gamma = random_floats(kIn, 6), beta = random_floats(kIn, 7);
+  const auto x = random_floats(kRows * 2 * kIn, 5), gamma = random_floats(kIn, 6),
+             beta = random_floats(kIn, 7);
   expect_same(
       kRows * kIn,
       [&](ExecContext& context, float* y) {
-        layer_norm(context, {.x = x.data(), .ldx = kIn, .m = kRows, .d = kIn, .gamma = gamma.data(),
-                             .beta = beta.data(), .y = y, .ldy = kIn});
+        layer_norm(context, {.x = x.data(),
+                             .ldx = kIn,
+                             .m = kRows,
+                             .d = kIn,
+                             .gamma = gamma.data(),
+                             .beta = beta.data(),
+                             .y = y,
+                             .ldy = kIn});
       },
       "layer_norm");
   expect_same(
@@ -91,13 +123,17 @@ TEST(ReferenceLayers, NormAndActivate) {
   const auto weight = DepthwiseWeight::pack(kIn, 15, [&](std::int64_t c, std::span<float> row) {
     std::copy_n(taps.data() + c * 15, 15, row.data());
   });
-  expect_same(
-      (kRows - 14) * kIn,
-      [&](ExecContext& context, float* y) {
-        depthwise_conv1d(context, {.x = x.data(), .ldx = kIn, .frames = kRows - 14, .weight = &weight,
-                                   .bias = beta.data(), .y = y, .ldy = kIn});
-      },
-      "depthwise_conv1d");
+  expect_same((kRows - 14) * kIn,
+              [&](ExecContext& context, float* y) {
+                depthwise_conv1d(context, {.x = x.data(),
+                                           .ldx = kIn,
+                                           .frames = kRows - 14,
+                                           .weight = &weight,
+                                           .bias = beta.data(),
+                                           .y = y,
+                                           .ldy = kIn});
+              },
+              "depthwise_conv1d");
 }
 
 TEST(ReferenceLayers, Attend) {
@@ -111,12 +147,22 @@ TEST(ReferenceLayers, Attend) {
           kLength * kWidth,
           [&](ExecContext& context, float* y) {
             AlignedBuffer memory(kv_cache_bytes(kHeads, kDim, kLength, storage));
-            KvCache cache{.heads = kHeads, .head_dim = kDim, .capacity = kLength, .length = 0, .storage = storage,
+            KvCache cache{.heads = kHeads,
+                          .head_dim = kDim,
+                          .capacity = kLength,
+                          .length = 0,
+                          .storage = storage,
                           .data = memory.data()};
             attention_reserve(context, cache);
             kv_append(context, cache, k.data(), kWidth, v.data(), kWidth, kLength);
-            const AttentionArgs args{.q = q.data(), .ldq = kWidth, .queries = kLength, .kv = &cache, .causal = causal,
-                                     .scale = 0.2f, .out = y, .ldo = kWidth};
+            const AttentionArgs args{.q = q.data(),
+                                     .ldq = kWidth,
+                                     .queries = kLength,
+                                     .kv = &cache,
+                                     .causal = causal,
+                                     .scale = 0.2f,
+                                     .out = y,
+                                     .ldo = kWidth};
             attention(context, {&args, 1});
           },
           "attention");
@@ -140,14 +186,33 @@ TEST(ReferenceLayers, Quantize) {
     for (auto& q : r.q) q.assign(size(kRows * kIn), 99);
     for (auto& scale : r.scale) scale.assign(size(kRows), 77.0f);
     layer_norm_quant_reserve(context, kIn);
-    r.row[0] = quantize_per_token(context, {.x = x.data(), .ldx = kIn, .m = kRows, .k = kIn,
-                                            .smooth_inv = smooth.data(), .q = r.q[0].data(), .ldq = kIn,
-                                            .scale = r.scale[0].data()}).row;
-    r.row[1] = quantize_static(context, {.x = x.data(), .ldx = kIn, .m = kRows, .k = kIn, .multiplier = smooth.data(),
-                                         .q = r.q[1].data(), .ldq = kIn}).row;
-    r.row[2] = layer_norm_quant(context, {.x = x.data(), .ldx = kIn, .m = kRows, .d = kIn, .gamma = gamma.data(),
-                                          .beta = beta.data(), .q = r.q[2].data(), .ldq = kIn,
-                                          .scale = r.scale[1].data()}).row;
+    r.row[0] = quantize_per_token(context, {.x = x.data(),
+                                            .ldx = kIn,
+                                            .m = kRows,
+                                            .k = kIn,
+                                            .smooth_inv = smooth.data(),
+                                            .q = r.q[0].data(),
+                                            .ldq = kIn,
+                                            .scale = r.scale[0].data()})
+                   .row;
+    r.row[1] = quantize_static(context, {.x = x.data(),
+                                         .ldx = kIn,
+                                         .m = kRows,
+                                         .k = kIn,
+                                         .multiplier = smooth.data(),
+                                         .q = r.q[1].data(),
+                                         .ldq = kIn})
+                   .row;
+    r.row[2] = layer_norm_quant(context, {.x = x.data(),
+                                          .ldx = kIn,
+                                          .m = kRows,
+                                          .d = kIn,
+                                          .gamma = gamma.data(),
+                                          .beta = beta.data(),
+                                          .q = r.q[2].data(),
+                                          .ldq = kIn,
+                                          .scale = r.scale[1].data()})
+                   .row;
     for (auto& scale : r.scale) {
       EXPECT_TRUE(std::isnan(scale[41]));
       scale[41] = 0.0f;  // NaN is not equal to itself

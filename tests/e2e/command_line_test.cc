@@ -154,6 +154,8 @@ TEST_F(CommandLine, DoctorReportsAsJson) {
   ASSERT_TRUE(json.is_object());
   EXPECT_TRUE(json.contains("processor"));
   EXPECT_TRUE(json.contains("findings"));
+  ASSERT_TRUE(json.contains("gpu kernel gaps"));
+  EXPECT_TRUE(json["gpu kernel gaps"].contains("scaled-mm-int8-sm75"));
   EXPECT_EQ(outcome.status, json["healthy"].get<bool>() ? 0 : 1);
 }
 

@@ -57,26 +57,25 @@ Result<Library> load_library() {
   constexpr const char* kRemedy =
       "install cuBLAS of CUDA 13 or 12, name its folder in LD_LIBRARY_PATH, or use a kernel of oasr's own";
   if (handle == nullptr) {
-    return unexpected(ErrorCode::unsupported, "neither libcublasLt.so.13 nor libcublasLt.so.12 can be loaded", kWhere,
-                      kRemedy);
+    return unexpected(ErrorCode::unsupported, "neither libcublasLt.so.13 nor libcublasLt.so.12 can be loaded",
+                      kWhere, kRemedy);
   }
   Library l;
-  const bool found = find(handle, "cublasLtCreate", l.create) && find(handle, "cublasLtDestroy", l.destroy) &&
-                     find(handle, "cublasLtGetVersion", l.version) &&
-                     find(handle, "cublasLtGetStatusName", l.status_name) &&
-                     find(handle, "cublasLtMatmulDescCreate", l.create_product) &&
-                     find(handle, "cublasLtMatmulDescDestroy", l.destroy_product) &&
-                     find(handle, "cublasLtMatmulDescSetAttribute", l.set_product) &&
-                     find(handle, "cublasLtMatrixLayoutCreate", l.create_layout) &&
-                     find(handle, "cublasLtMatrixLayoutDestroy", l.destroy_layout) &&
-                     find(handle, "cublasLtMatmulPreferenceCreate", l.create_preference) &&
-                     find(handle, "cublasLtMatmulPreferenceDestroy", l.destroy_preference) &&
-                     find(handle, "cublasLtMatmulPreferenceSetAttribute", l.set_preference) &&
-                     find(handle, "cublasLtMatmulAlgoGetHeuristic", l.propose) &&
-                     find(handle, "cublasLtMatmul", l.multiply);
+  const bool found =
+      find(handle, "cublasLtCreate", l.create) && find(handle, "cublasLtDestroy", l.destroy) &&
+      find(handle, "cublasLtGetVersion", l.version) && find(handle, "cublasLtGetStatusName", l.status_name) &&
+      find(handle, "cublasLtMatmulDescCreate", l.create_product) &&
+      find(handle, "cublasLtMatmulDescDestroy", l.destroy_product) &&
+      find(handle, "cublasLtMatmulDescSetAttribute", l.set_product) &&
+      find(handle, "cublasLtMatrixLayoutCreate", l.create_layout) &&
+      find(handle, "cublasLtMatrixLayoutDestroy", l.destroy_layout) &&
+      find(handle, "cublasLtMatmulPreferenceCreate", l.create_preference) &&
+      find(handle, "cublasLtMatmulPreferenceDestroy", l.destroy_preference) &&
+      find(handle, "cublasLtMatmulPreferenceSetAttribute", l.set_preference) &&
+      find(handle, "cublasLtMatmulAlgoGetHeuristic", l.propose) && find(handle, "cublasLtMatmul", l.multiply);
   if (!found) {
-    return unexpected(ErrorCode::unsupported, "the libcublasLt that was found lacks functions of cuBLASLt", kWhere,
-                      kRemedy);
+    return unexpected(ErrorCode::unsupported, "the libcublasLt that was found lacks functions of cuBLASLt",
+                      kWhere, kRemedy);
   }
   return l;
 }
@@ -94,8 +93,8 @@ Unexpected failed(const Library& l, cublasStatus_t status, const char* doing) {
 
 void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
-  throw GpuError(
-      fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status)));
+  throw GpuError(fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status),
+                             cudaGetErrorName(status)));
 }
 
 // What the library makes and destroys.
@@ -152,7 +151,8 @@ struct Shape {
 
 struct Plan {
   Operation operation;
-  // In the library's order, columns first: a product of w, transposed, and a, whose columns are the rows of y.
+  // In the library's order, columns first: a product of w, transposed, and a, whose columns are the rows of
+  // y.
   Layout w, a, y;
   cublasLtMatmulAlgo_t kernel;
 };
@@ -170,15 +170,16 @@ std::uint32_t alignment_of(const Operands& at) {
 
 Status check_shape(const Shape& shape, std::int64_t bytes) {
   if (!CublasLt::takes(shape.type, shape.n, shape.k) || shape.m < 1) {
-    return unexpected(ErrorCode::invalid_argument,
-                      fmt::format("cuBLASLt does not take a product of {} rows by {} x {}", shape.m, shape.n, shape.k),
-                      kWhere, "use a kernel of oasr's own");
+    return unexpected(
+        ErrorCode::invalid_argument,
+        fmt::format("cuBLASLt does not take a product of {} rows by {} x {}", shape.m, shape.n, shape.k),
+        kWhere, "use a kernel of oasr's own");
   }
   const bool aligned = shape.alignment >= kAligned && shape.stride_a * bytes % kAligned == 0 &&
                        shape.stride_w * bytes % kAligned == 0;
   if (!aligned || shape.stride_a < shape.k || shape.stride_w < shape.k) {
-    return unexpected(ErrorCode::invalid_argument, "cuBLASLt takes rows that begin at multiples of 16 bytes", kWhere,
-                      "use a kernel of oasr's own");
+    return unexpected(ErrorCode::invalid_argument, "cuBLASLt takes rows that begin at multiples of 16 bytes",
+                      kWhere, "use a kernel of oasr's own");
   }
   return {};
 }
@@ -199,8 +200,8 @@ struct CublasLt::State {
   Result<int> propose(const Shape& shape, const Plan& plan,
                       std::array<cublasLtMatmulHeuristicResult_t, kProposals>& proposals) const;
   Result<Plan*> plan(const Shape& shape, const Operands& at, cudaStream_t stream);
-  cublasStatus_t run(const Shape& shape, const Plan& plan, const cublasLtMatmulAlgo_t& kernel, const Operands& at,
-                     cudaStream_t stream) const;
+  cublasStatus_t run(const Shape& shape, const Plan& plan, const cublasLtMatmulAlgo_t& kernel,
+                     const Operands& at, cudaStream_t stream) const;
   float time(const Shape& shape, const Plan& plan, const cublasLtMatmulAlgo_t& kernel, const Operands& at,
              cudaStream_t stream) const;
 
@@ -218,11 +219,11 @@ Result<Plan> CublasLt::State::describe(const Shape& shape) const {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t w = nullptr, a = nullptr, y = nullptr;
   cublasStatus_t status = library.create_product(&operation, numbers.sums, numbers.scale);
-  const auto layout = [&](cublasLtMatrixLayout_t* to, cudaDataType_t type, std::int64_t rows, std::int64_t columns,
-                          std::int64_t stride) {
+  const auto layout = [&](cublasLtMatrixLayout_t* to, cudaDataType_t type, std::int64_t rows,
+                          std::int64_t columns, std::int64_t stride) {
     if (status != CUBLAS_STATUS_SUCCESS) return;
-    status = library.create_layout(to, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
-                                   stride);
+    status = library.create_layout(to, type, static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), stride);
   };
   layout(&w, numbers.operands, shape.k, shape.n, shape.stride_w);
   layout(&a, numbers.operands, shape.k, shape.m, shape.stride_a);
@@ -233,7 +234,8 @@ Result<Plan> CublasLt::State::describe(const Shape& shape) const {
             .y = Layout(y, library.destroy_layout),
             .kernel = {}};
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-    if (status == CUBLAS_STATUS_SUCCESS) status = library.set_product(operation, attribute, &value, sizeof(value));
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = library.set_product(operation, attribute, &value, sizeof(value));
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
@@ -243,23 +245,27 @@ Result<Plan> CublasLt::State::describe(const Shape& shape) const {
 }
 
 // The kernels that the library would use, the best guess first; how many.
-Result<int> CublasLt::State::propose(const Shape& shape, const Plan& plan,
-                                     std::array<cublasLtMatmulHeuristicResult_t, kProposals>& proposals) const {
+Result<int> CublasLt::State::propose(
+    const Shape& shape, const Plan& plan,
+    std::array<cublasLtMatmulHeuristicResult_t, kProposals>& proposals) const {
   cublasLtMatmulPreference_t made = nullptr;
   cublasStatus_t status = library.create_preference(&made);
   const Preference preference(made, library.destroy_preference);
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    if (status == CUBLAS_STATUS_SUCCESS) status = library.set_preference(made, attribute, &value, sizeof(value));
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = library.set_preference(made, attribute, &value, sizeof(value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspace});
-  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(attribute, shape.alignment);
   }
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = library.propose(handle, plan.operation.get(), plan.w.get(), plan.a.get(), plan.y.get(), plan.y.get(),
-                             made, choice == Choice::first ? 1 : kProposals, proposals.data(), &found);
+    status =
+        library.propose(handle, plan.operation.get(), plan.w.get(), plan.a.get(), plan.y.get(), plan.y.get(),
+                        made, choice == Choice::first ? 1 : kProposals, proposals.data(), &found);
   }
   if (status != CUBLAS_STATUS_SUCCESS) return failed(library, status, "choosing a kernel");
   if (found == 0) return failed(library, CUBLAS_STATUS_NOT_SUPPORTED, "choosing a kernel");
@@ -272,9 +278,10 @@ cublasStatus_t CublasLt::State::run(const Shape& shape, const Plan& plan, const 
   const std::int32_t one_int = 1, zero_int = 0;
   const float one_float = 1.0f, zero_float = 0.0f;
   const bool ints = shape.type == Type::int8;
-  return library.multiply(handle, plan.operation.get(), ints ? static_cast<const void*>(&one_int) : &one_float, at.w,
-                          plan.w.get(), at.a, plan.a.get(), ints ? static_cast<const void*>(&zero_int) : &zero_float,
-                          at.y, plan.y.get(), at.y, plan.y.get(), &kernel, workspace, kWorkspace, stream);
+  return library.multiply(handle, plan.operation.get(),
+                          ints ? static_cast<const void*>(&one_int) : &one_float, at.w, plan.w.get(), at.a,
+                          plan.a.get(), ints ? static_cast<const void*>(&zero_int) : &zero_float, at.y,
+                          plan.y.get(), at.y, plan.y.get(), &kernel, workspace, kWorkspace, stream);
 }
 
 // Milliseconds of kTimed products, the fastest of kRounds; infinity where the kernel does not run.
@@ -334,8 +341,8 @@ std::string CublasLt::version() const {
   return fmt::format("{}.{}.{}", number / 10'000, number / 100 % 100, number % 100);
 }
 
-Status CublasLt::product(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* w,
-                         void* y, Strides strides) {
+Status CublasLt::product(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a,
+                         const void* w, void* y, Strides strides) {
   const Operands at{.a = a, .w = w, .y = y};
   const Shape shape{.type = type,
                     .m = m,

@@ -38,7 +38,8 @@ class CublasLtOnGpu : public OnGpu, public ::testing::WithParamInterface<CublasL
   }
   // -1, 0 or 1 in a type's bits: e4m3 has its exponent at bit 3 with a bias of 7.
   template <class Element>
-  static std::vector<Element> coded(const std::vector<int>& values, Element minus, Element zero, Element one) {
+  static std::vector<Element> coded(const std::vector<int>& values, Element minus, Element zero,
+                                    Element one) {
     std::vector<Element> codes;
     for (const int value : values) codes.push_back(value == 0 ? zero : (value > 0 ? one : minus));
     return codes;
@@ -69,8 +70,8 @@ class CublasLtOnGpu : public OnGpu, public ::testing::WithParamInterface<CublasL
       const auto expected = product(s, a, w);
       const auto got = y.values();
       for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_EQ(value(got[i]), expected[i]) << "type " << static_cast<int>(type) << " m " << s.m << " n " << s.n
-                                              << " k " << s.k << " at " << i;
+        ASSERT_EQ(value(got[i]), expected[i]) << "type " << static_cast<int>(type) << " m " << s.m << " n "
+                                              << s.n << " k " << s.k << " at " << i;
       }
     }
   }
@@ -88,9 +89,8 @@ TEST_P(CublasLtOnGpu, MultipliesInt8Exactly) {
 
 TEST_P(CublasLtOnGpu, MultipliesFloat16AndBfloat16) {
   for (const Shape& s : kShapes) {
-    expect_exact<std::uint16_t, std::uint16_t>(Type::float16, s, 0xbc00, 0, 0x3c00, [](std::uint16_t v) {
-      return to_float(Half{v});
-    });
+    expect_exact<std::uint16_t, std::uint16_t>(Type::float16, s, 0xbc00, 0, 0x3c00,
+                                               [](std::uint16_t v) { return to_float(Half{v}); });
     expect_exact<std::uint16_t, std::uint16_t>(Type::bfloat16, s, 0xbf80, 0, 0x3f80, [](std::uint16_t v) {
       return std::bit_cast<float>(std::uint32_t{v} << 16);
     });
@@ -111,12 +111,15 @@ TEST_P(CublasLtOnGpu, TakesRowsWithGaps) {
   constexpr std::int64_t kM = 40, kN = 32, kK = 48, kLda = 80, kLdw = 64;
   const auto a = digits(kM * kLda, 3), w = digits(kN * kLdw, 4);
   std::vector<int> dense_a, dense_w;
-  for (std::int64_t m = 0; m < kM; ++m) dense_a.insert(dense_a.end(), a.begin() + m * kLda, a.begin() + m * kLda + kK);
-  for (std::int64_t n = 0; n < kN; ++n) dense_w.insert(dense_w.end(), w.begin() + n * kLdw, w.begin() + n * kLdw + kK);
+  for (std::int64_t m = 0; m < kM; ++m)
+    dense_a.insert(dense_a.end(), a.begin() + m * kLda, a.begin() + m * kLda + kK);
+  for (std::int64_t n = 0; n < kN; ++n)
+    dense_w.insert(dense_w.end(), w.begin() + n * kLdw, w.begin() + n * kLdw + kK);
   const std::int8_t minus = -1, zero = 0, one = 1;
   auto on_a = upload(coded(a, minus, zero, one)), on_w = upload(coded(w, minus, zero, one));
   auto y = room<std::int32_t>(kM * kN);
-  const Status done = library_->product(Type::int8, kM, kN, kK, on_a.data(), on_w.data(), y.data(), {kLda, kLdw});
+  const Status done =
+      library_->product(Type::int8, kM, kN, kK, on_a.data(), on_w.data(), y.data(), {kLda, kLdw});
   ASSERT_TRUE(done) << done.error().message();
   EXPECT_EQ(y.values(), product({kM, kN, kK}, dense_a, dense_w));
 }
@@ -146,7 +149,9 @@ TEST_P(CublasLtOnGpu, IsNamedCountedAndLostAsAKernel) {
   EXPECT_EQ(std::ranges::count(library_->version(), '.'), 2) << library_->version();
   auto a = room<std::int8_t>(32 * 32), w = room<std::int8_t>(32 * 32);
   auto y = room<std::int32_t>(32 * 32);
-  const auto multiply = [&] { return library_->product(Type::int8, 32, 32, 32, a.data(), w.data(), y.data()); };
+  const auto multiply = [&] {
+    return library_->product(Type::int8, 32, 32, 32, a.data(), w.data(), y.data());
+  };
   std::vector<std::string> kernels;
   gpu_->trace(&kernels);
   const std::int64_t before = gpu_->counts().kernels;
@@ -161,7 +166,8 @@ TEST_P(CublasLtOnGpu, IsNamedCountedAndLostAsAKernel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Choices, CublasLtOnGpu,
-                         ::testing::Values(CublasLt::Choice::first, CublasLt::Choice::fastest), [](const auto& test) {
+                         ::testing::Values(CublasLt::Choice::first, CublasLt::Choice::fastest),
+                         [](const auto& test) {
                            return test.param == CublasLt::Choice::first ? "first" : "fastest";
                          });
 

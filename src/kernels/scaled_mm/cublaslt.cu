@@ -1,11 +1,10 @@
-#include "kernels/scaled_mm/cublaslt.h"
-
 #include <algorithm>
 
 #include "base/check.h"
 #include "device/memory.h"
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/scaled_mm/cublaslt.h"
 #include "kernels/scaled_mm/product.cuh"
 
 namespace oasr::kernels {
@@ -34,15 +33,18 @@ __global__ void __launch_bounds__(SumsTile::kThreads)
                   const std::int32_t* sums, std::int64_t base, std::int64_t count, std::int32_t* not_finite) {
   cuda::in_order();
   __shared__ __align__(16) cuda::Int8Factors<SumsTile> factors;
-  const std::int64_t first = std::int64_t{blockIdx.x} * SumsTile::kM, first_n = std::int64_t{blockIdx.y} * SumsTile::kN;
+  const std::int64_t first = std::int64_t{blockIdx.x} * SumsTile::kM,
+                     first_n = std::int64_t{blockIdx.y} * SumsTile::kN;
   factors.load(p, out, base + first, first_n);
   __syncthreads();
   constexpr int kGroups = SumsTile::kN / 4, kStep = SumsTile::kThreads / kGroups;
   const int column = static_cast<int>(threadIdx.x) % kGroups * 4;
   if (first_n + column >= p.n) return;  // n is a multiple of 8
-  const cuda::Int8Epilogue<SumsTile, Output> epilogue(p, out, factors, not_finite, base + first, first_n, column);
+  const cuda::Int8Epilogue<SumsTile, Output> epilogue(p, out, factors, not_finite, base + first, first_n,
+                                                      column);
 #pragma unroll 1
-  for (int row = static_cast<int>(threadIdx.x) / kGroups; row < SumsTile::kM && first + row < count; row += kStep) {
+  for (int row = static_cast<int>(threadIdx.x) / kGroups; row < SumsTile::kM && first + row < count;
+       row += kStep) {
     const int4 four[1] = {*reinterpret_cast<const int4*>(sums + (first + row) * p.n + first_n + column)};
     epilogue.write(row, 0, four);
   }
@@ -95,7 +97,8 @@ void run(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
     return static_cast<std::int64_t>(memory) / row_bytes;
   };
   const std::int64_t sum_rows = fit(kCublasLtSums, n * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  const std::int64_t block = as_they_are && args.m >= kCublasLtRows ? sum_rows : std::min(sum_rows, fit(kRows, k));
+  const std::int64_t block =
+      as_they_are && args.m >= kCublasLtRows ? sum_rows : std::min(sum_rows, fit(kRows, k));
   for (std::int64_t base = 0; base < args.m; base += block) {
     const std::int64_t count = std::min(block, args.m - base);
     const std::int8_t* a = args.a + base * args.lda;
@@ -111,8 +114,8 @@ void run(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
         with.library->product(CublasLt::Type::int8, multiplied, n, k, a, weight.rows(), sums, strides);
     if (!done) throw GpuError(done.error().message());
     cuda::launch(gpu, "scaled_mm", int8_epilogue<Output>,
-                 {.x = divide_up(count, SumsTile::kM), .y = divide_up(n, SumsTile::kN)}, SumsTile::kThreads, 0, problem,
-                 out, sums, base, count, gpu.not_finite_row());
+                 {.x = divide_up(count, SumsTile::kM), .y = divide_up(n, SumsTile::kN)}, SumsTile::kThreads,
+                 0, problem, out, sums, base, count, gpu.not_finite_row());
   }
 }
 
@@ -121,8 +124,8 @@ void run(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
 Status open_cublaslt(Gpu& gpu) {
   if (kept(gpu) != nullptr) return {};
   auto library = TRY(CublasLt::open(gpu, CublasLt::Choice::first));
-  kept(gpu) = std::make_shared<Products>(
-      Products{.library = std::move(library), .sums = Memory(&gpu, kCublasLtSums), .rows = Memory(&gpu, kRows)});
+  kept(gpu) = std::make_shared<Products>(Products{
+      .library = std::move(library), .sums = Memory(&gpu, kCublasLtSums), .rows = Memory(&gpu, kRows)});
   return {};
 }
 

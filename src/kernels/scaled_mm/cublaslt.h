@@ -1,6 +1,7 @@
 // The int8 products of OASR_SCALED_MM_BACKEND=cublaslt, for scaled_mm/cuda.cu and implementation.cc only: the
-// library multiplies into int32 sums in memory, and a kernel does with them what our own kernels do at the end of
-// theirs, so the bits are the same. For comparison; a product takes the way of its sums through memory longer.
+// library multiplies into int32 sums in memory, and a kernel does with them what our own kernels do at the
+// end of theirs, so the bits are the same. For comparison; a product takes the way of its sums through memory
+// longer.
 #pragma once
 
 #include "base/result.h"

@@ -183,16 +183,20 @@ void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, 
 void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
   multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const FloatOutput& out,
+                    ScaledMMBackend backend) {
   multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
+void scaled_mm_cuda(Gpu& gpu, const DynamicScaledMMArgs& args, const Int8Output& out,
+                    ScaledMMBackend backend) {
   multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out, ScaledMMBackend backend) {
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const FloatOutput& out,
+                    ScaledMMBackend backend) {
   multiply(gpu, args, out, backend);
 }
-void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out, ScaledMMBackend backend) {
+void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& out,
+                    ScaledMMBackend backend) {
   multiply(gpu, args, out, backend);
 }
 

@@ -165,7 +165,7 @@ TEST_P(WhisperOnGpu, EncodesWindowsTogetherLikeAlone) {
 TEST_P(WhisperOnGpu, ReservesWhatIsPlanned) {
   for (const int windows : {1, 3, 20}) {
     const StateOptions options{.windows = windows, .rows = 5 * windows, .cross_storage = DType::f16, .alignment_heads = {}};
-    const auto network = GetParam().make(random);
+    const auto network = GetParam().make(random, GetParam().on_gpu);
     network->layers.place(*gpu);
     const std::size_t before = gpu->counts().allocated;
     const State made(network, ExecContext{.pool = &pool, .isa = detected_isa(), .gpu = gpu.get()}, options);
