@@ -267,6 +267,13 @@ TEST(CtcPrefixBeam, ConfidenceLooksOneFrameBeyondTheTokens) {
   ASSERT_NE(both, results.end());
   EXPECT_NEAR(both->tokens[0].confidence, .45, 1e-7);  // float32 logs
   EXPECT_NEAR(both->tokens[1].confidence, .55, 1e-7);
+  // Of a token that was not its frame's likeliest.
+  const auto later = decode(rows_of({{.3, .36, .34}, {.0, .55, .45}}), beam_of(3, 10));
+  const auto second = std::find_if(later.begin(), later.end(), [](const CtcHypothesis& found) {
+    return found.ids() == std::vector<TokenId>{2, 1};
+  });
+  ASSERT_NE(second, later.end());
+  EXPECT_NEAR(second->tokens[0].confidence, .45, 1e-7);
 }
 
 TEST(CtcPrefixBeam, CountsTheFramesSinceTheNewestToken) {

@@ -139,10 +139,12 @@ struct CtcTranscriber::Impl {
     });
   }
 
-  // A GPU searches all utterances in the time of the longest, threads several at a time: it takes a batch that is
-  // larger than they are many.
+  // A GPU searches all utterances in the time of the longest. Two are taken for what a thread has done by then, until
+  // bench/gpu/ctc.cc says otherwise: the GPU gets batches of more.
   bool search_on_gpu(const CtcPlan& plan, std::vector<InFlight>& pass) {
-    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= context.pool->threads()) return false;
+    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= 2 * context.pool->threads()) {
+      return false;
+    }
     std::vector<InFlight*> heard;
     std::vector<models::UtteranceId> ids;
     for (InFlight& utterance : pass) {
