@@ -18,9 +18,9 @@ function(oasr_add_module name)
   set_property(GLOBAL APPEND PROPERTY OASR_MODULES ${name})
 endfunction()
 
-# oasr_set_isa("FLAGS" file…): compile kernel files for one instruction set.
+# oasr_set_isa("FLAGS" file…): compile kernel files for one instruction set, which precompiled headers are not for.
 function(oasr_set_isa flags)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # oasr_link_modules(target module…): link the objects of modules and of all that they depend on.
