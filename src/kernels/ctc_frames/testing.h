@@ -77,7 +77,8 @@ inline std::vector<CtcCase> ctc_cases() {
   unsigned seed = 1;
   for (const std::int64_t vocabulary : {1, 2, 7, 8, 9, 63, 64, 65, 130, 257, 500, 2049, 5000, 5002}) {
     for (const int width : {1, 2, 10, 64, 200}) {
-      if (width <= vocabulary) all.push_back(ctc_case(vocabulary, width, seed++));
+      const bool slow = width * vocabulary > 200'000;  // for the reference
+      if (width <= vocabulary && !slow) all.push_back(ctc_case(vocabulary, width, seed++));
     }
   }
   return all;
