@@ -3,15 +3,27 @@
 // One step of open utterances: features in host memory, log-probabilities back in host memory. `queue` is the time
 // between events around it in the queue, copies included; `a block` is that over the number of blocks, so subsampling,
 // the CTC head and the copies are shared out among them.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "load/load.h"
-#include "timing.h"
 
 namespace oasr::bench {
 namespace {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
 
 struct Times {
   double queue_us = 0, wall_us = 0;  // medians
