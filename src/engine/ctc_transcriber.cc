@@ -139,10 +139,10 @@ struct CtcTranscriber::Impl {
     });
   }
 
-  // A GPU searches all utterances in the time of the longest. Two are taken for what a thread has done by then, until
-  // bench/gpu/ctc.cc says otherwise: the GPU gets batches of more.
+  // A GPU searches all utterances in the time of the longest, which threads have searched six in each by then
+  // (bench/gpu/ctc.cc: an H200 beside 16 threads of its host).
   bool search_on_gpu(const CtcPlan& plan, std::vector<InFlight>& pass) {
-    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= 2 * context.pool->threads()) {
+    if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= 6 * context.pool->threads()) {
       return false;
     }
     std::vector<InFlight*> heard;
