@@ -20,8 +20,8 @@ namespace {
 constexpr std::int64_t kMostOfM = std::int64_t{1} << 24, kMostOfN = std::int64_t{1} << 20;
 constexpr const char* kCublasLtInt8 = "cublaslt int8";
 
-std::string text_of(const Op& op, const KernelShape& s) {
-  return op.info.product ? fmt::format("{}x{}x{}", s.m, s.n, s.k) : fmt::format("{}x{}", s.m, s.k);
+std::string text_of(const KernelShape& s) {
+  return s.n != 0 ? fmt::format("{}x{}x{}", s.m, s.n, s.k) : fmt::format("{}x{}", s.m, s.k);
 }
 
 std::string names_of_ops() {
@@ -47,7 +47,7 @@ Result<std::vector<const Op*>> chosen_ops(const std::vector<std::string>& names)
 
 Status check_shape(const Op& op, const KernelShape& s) {
   const auto bad = [&](const std::string& what, const std::string& remedy) {
-    return unexpected(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", op.info.name, text_of(op, s), what),
+    return unexpected(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", op.info.name, text_of(s), what),
                       "shapes", remedy);
   };
   if (op.info.product != (s.n != 0)) {
@@ -89,7 +89,7 @@ Status check_memory(const std::vector<Task>& tasks, const Place& place) {
     if (needed <= 0.8 * there) continue;
     return unexpected(ErrorCode::unsupported,
                       fmt::format("{} of {} takes {:.0f} MiB of memory, and of {:.0f} MiB four fifths can be used",
-                                  task.op->info.name, text_of(*task.op, task.shape), mib(needed), mib(there)),
+                                  task.op->info.name, text_of(task.shape), mib(needed), mib(there)),
                       "shapes", "give a smaller shape, or another device");
   }
   return {};

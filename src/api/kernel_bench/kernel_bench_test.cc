@@ -129,7 +129,7 @@ TEST(KernelBench, RefusesWhatItCanNotMeasure) {
   no_device.device = "tpu";
   const Refusal refusals[] = {
       {tiny({"matmul"}, {{1, 1, 1}}), ErrorCode::invalid_argument, "op", "'matmul'"},
-      {tiny({"scaled_mm"}, {{1, 0, 1}}), ErrorCode::invalid_argument, "shapes", "three extents"},
+      {tiny({"scaled_mm"}, {{5, 0, 7}}), ErrorCode::invalid_argument, "shapes", "scaled_mm of 5x7: a product has three extents"},
       {tiny({"norm"}, {{1, 2, 3}}), ErrorCode::invalid_argument, "shapes", "two extents"},
       {tiny({"scaled_mm"}, {{1, 1, 131'072}}), ErrorCode::invalid_argument, "shapes", "K 131071"},
       {tiny({"norm"}, {{0, 0, 4}}), ErrorCode::invalid_argument, "shapes", "at least 1"},
