@@ -231,8 +231,8 @@ std::vector<float> lstm_bias(Weights& file) {
 }  // namespace
 
 struct SileroVad::State {
-  State() : State(Weights()) {}
-  explicit State(Weights file)
+  explicit State(int most_lanes) : State(Weights(), most_lanes) {}
+  State(Weights file, int most_lanes)
       : conv1(file, "conv1", 128, kBins, 3),
         conv2(file, "conv2", 64, 128, 3),
         conv3(file, "conv3", 64, 64, 3),
@@ -242,6 +242,10 @@ struct SileroVad::State {
         out_weights(file.tensor("final_conv.weight", kUnits)),
         out_bias(file.tensor("final_conv.bias", 1).front()) {
     lstm_input.bias = lstm_bias(file);
+#if defined(__x86_64__)
+    if (most_lanes >= 8 && __builtin_cpu_supports("avx2")) lanes = 8;
+    if (most_lanes >= 16 && __builtin_cpu_supports("avx512f")) lanes = 16;
+#endif
   }
 
   // Activations of a step by time and channel, with a row of zeros before and after: the padding.
@@ -296,15 +300,15 @@ struct SileroVad::State {
   // The same bits for every kind of Lanes.
   void convolutions(Batch& batch, std::size_t count) const {
 #if defined(__x86_64__)
-    if (avx512) return convolutions_avx512(batch, count);
-    if (avx2) return convolutions_avx2(batch, count);
+    if (lanes == 16) return convolutions_avx512(batch, count);
+    if (lanes == 8) return convolutions_avx2(batch, count);
 #endif
     convolve<FrameLanes>(batch, count);
   }
   float recur(float* gates) {
 #if defined(__x86_64__)
-    if (avx512) return recur_avx512(gates);
-    if (avx2) return recur_avx2(gates);
+    if (lanes == 16) return recur_avx512(gates);
+    if (lanes == 8) return recur_avx2(gates);
 #endif
     return recur<FrameLanes>(gates);
   }
@@ -379,9 +383,7 @@ struct SileroVad::State {
   std::vector<float> out_weights;
   float out_bias;
   std::vector<Batch> batches;
-#if defined(__x86_64__)
-  bool avx2 = __builtin_cpu_supports("avx2"), avx512 = __builtin_cpu_supports("avx512f");
-#endif
+  int lanes = 4;
   std::array<float, kContext> context{};
   std::array<float, kUnits> hidden{}, cell{};
 };
@@ -390,7 +392,7 @@ void in_turn(std::size_t items, const std::function<void(std::size_t)>& body) {
   for (std::size_t i = 0; i < items; ++i) body(i);
 }
 
-SileroVad::SileroVad() : state_(std::make_unique<State>()) {}
+SileroVad::SileroVad(int most_lanes) : state_(std::make_unique<State>(most_lanes)) {}
 SileroVad::~SileroVad() = default;
 SileroVad::SileroVad(SileroVad&&) noexcept = default;
 SileroVad& SileroVad::operator=(SileroVad&&) noexcept = default;
@@ -411,6 +413,8 @@ void SileroVad::steps(std::span<const float> samples, std::vector<float>& probab
     samples = samples.subspan(part.size());
   }
 }
+
+int SileroVad::lanes() const { return state_->lanes; }
 
 void SileroVad::reset() {
   state_->context.fill(0);

@@ -24,7 +24,8 @@ void in_turn(std::size_t items, const std::function<void(std::size_t)>& body);
 // The network. Its weights (MIT licence) are part of the library. Not thread-safe.
 class SileroVad {
  public:
-  SileroVad();
+  // In vectors of at most so many floats: 4, 8 (AVX2) or 16 (AVX-512), where the processor has them. The bits are the same.
+  explicit SileroVad(int most_lanes = 16);
   ~SileroVad();
   SileroVad(SileroVad&&) noexcept;
   SileroVad& operator=(SileroVad&&) noexcept;
@@ -36,6 +37,7 @@ class SileroVad {
   // quarters of the work and more, is done by `each`, eight steps an item. Appends.
   void steps(std::span<const float> samples, std::vector<float>& probabilities, const ForEach& each = in_turn);
   void reset();
+  int lanes() const;  // floats of a vector
 
  private:
   struct State;

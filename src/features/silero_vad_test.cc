@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iostream>
 #include <thread>
 
 #include "base/fs.h"
@@ -65,6 +66,30 @@ TEST(SileroVad, GivesTheProbabilitiesOfTheReferenceInDouble) {
     // Sums of about 400 products in float: 400 units of rounding at worst, and the sigmoid divides
     // the error of the score by four or more.
     EXPECT_NEAR(got[i], expected[i], 400 * 0x1p-24) << i;
+  }
+}
+
+// Also far from speech: gates of large and tiny inputs.
+TEST(SileroVad, GivesTheSameBitsInVectorsOfEverySize) {
+  constexpr std::size_t kSteps = 60;
+  std::vector<std::vector<float>> signals = {synthetic_voice(kSteps * kVadStep), std::vector<float>(kSteps * kVadStep)};
+  for (const float factor : {1e4f, 1e-6f}) {
+    signals.push_back(signals.front());
+    for (float& v : signals.back()) v *= factor;
+  }
+  for (const int lanes : {8, 16}) {
+    SileroVad wide(lanes), narrow(4);
+    if (wide.lanes() != lanes) {
+      std::cout << "skipped: this processor has no vectors of " << lanes << " floats\n";
+      continue;
+    }
+    ASSERT_EQ(narrow.lanes(), 4);
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+      std::vector<float> got, want;
+      wide.steps(signals[i], got);
+      narrow.steps(signals[i], want);
+      EXPECT_EQ(got, want) << "signal " << i << " in vectors of " << lanes;
+    }
   }
 }
 
