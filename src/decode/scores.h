@@ -15,6 +15,13 @@ namespace oasr::decode {
 // logits are.
 float log_sum_exp(std::span<const float> logits);
 
+// Whether none is NaN or an infinity.
+bool all_finite(std::span<const float> values);
+
+// x becomes its log-probabilities, x - log_sum_exp(x). That sum; NaN where a number is not finite before or after, and
+// before, x stays what it is.
+float log_softmax(std::span<float> x);
+
 // The greatest logit; -inf when there is none. NaN is passed over.
 float greatest(std::span<const float> logits);
 

@@ -48,6 +48,32 @@ TEST(LogSumExp, OfMaskedLogitsIsMinusInfinity) {
   EXPECT_EQ(log_sum_exp({}), kMasked);
 }
 
+TEST(LogSoftmax, TakesTheLogSumExpOffEveryNumber) {
+  for (const std::size_t size : {1u, 7u, 64u, 1501u}) {
+    const std::vector<float> x = random_row(size, size, 20);
+    std::vector<float> p = x;
+    const float norm = log_softmax(p);
+    EXPECT_EQ(norm, log_sum_exp(x));
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(p[i], x[i] - norm) << size << ", " << i;
+  }
+}
+
+TEST(LogSoftmax, LeavesARowThatIsNotFinite) {
+  for (const float bad : {kMasked, -kMasked, std::numeric_limits<float>::quiet_NaN()}) {
+    for (const std::size_t at : {0u, 13u, 39u}) {
+      std::vector<float> row(40, 1.0f);
+      EXPECT_TRUE(all_finite(row));
+      row[at] = bad;
+      EXPECT_FALSE(all_finite(row)) << bad << ", " << at;
+      EXPECT_TRUE(std::isnan(log_softmax(row)));
+      EXPECT_EQ(row[at == 0 ? 1 : 0], 1.0f);
+    }
+  }
+  // Finite before, not after.
+  std::vector<float> far = {3e38f, -3e38f};
+  EXPECT_TRUE(std::isnan(log_softmax(far)));
+}
+
 TEST(ArgMax, TakesTheLowestIdAmongEquals) {
   std::vector<float> row(40, 1.0f);
   row[9] = row[17] = row[33] = 2.0f;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -13,24 +12,10 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-bool all_finite(std::span<const float> values) {
-  std::uint32_t bad = 0;  // by their bits, side by side: a sum would wait for the one before
-  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
-  return bad == 0;
-}
-
-// x becomes its log-probabilities. NaN: the row is not finite.
-float log_softmax(std::span<float> x) {
-  if (!all_finite(x)) return kNan;
-  const float norm = decode::log_sum_exp(x);
-  for (float& value : x) value -= norm;
-  return all_finite(x) ? norm : kNan;
-}
-
 void reduce_row(const CtcFramesArgs& args, std::int64_t m) {
   const std::span<float> x(args.logits.row(m), static_cast<std::size_t>(args.logits.columns));
   const std::span likeliest(args.out.likeliest + m * args.width, static_cast<std::size_t>(args.width));
-  const float norm = args.out.norms[m] = log_softmax(x);
+  const float norm = args.out.norms[m] = decode::log_softmax(x);
   if (!std::isnan(norm)) {
     decode::top_k(x, likeliest);
     args.out.blanks[m] = x[static_cast<std::size_t>(args.blank)];

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
+#include "decode/scores.h"
 #include "kernels/quantize/first_row.h"
 #include "kernels/rows/cuda.h"
 #include "kernels/rows/op.h"
@@ -18,14 +18,6 @@ void by_rows(ExecContext& context, ConstMatrix x, F body) {
   context.pool->parallel_for((x.rows + rows - 1) / rows, [&](std::int64_t item, int) {
     body(item * rows, std::min(x.rows, (item + 1) * rows));
   });
-}
-
-bool all_finite(std::span<const float> values) {
-  std::uint32_t bad = 0;
-  for (const float value : values) {
-    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
-  }
-  return bad == 0;
 }
 
 void check_rows(std::span<const std::int32_t> numbers, std::int64_t least, std::int64_t rows) {
@@ -119,7 +111,7 @@ NotFinite first_not_finite(ExecContext& context, ConstMatrix x) {
   FirstRow first;
   by_rows(context, x, [&](std::int64_t m0, std::int64_t m1) {
     for (std::int64_t m = m0; m < m1; ++m) {
-      if (all_finite({x.row(m), static_cast<std::size_t>(x.columns)})) continue;
+      if (decode::all_finite({x.row(m), static_cast<std::size_t>(x.columns)})) continue;
       return first.merge({m});
     }
   });

@@ -1,9 +1,7 @@
 #include "models/conformer/state.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <map>
 
 #include "decode/scores.h"
@@ -11,15 +9,6 @@
 #include "models/conformer/step_decoder.h"
 
 namespace oasr::models::conformer {
-namespace {
-
-bool all_finite(std::span<const float> values) {
-  std::uint32_t bad = 0;  // by their bits, side by side: a sum would wait for the one before
-  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
-  return bad == 0;
-}
-
-}  // namespace
 
 State::State(std::shared_ptr<const Network> network, ExecContext context)
     : network_(std::move(network)),
@@ -91,14 +80,16 @@ std::int64_t State::features_of(std::int64_t rows) const {
 // each begins at a multiple of the subsampling rate, with zeros behind it, so that all can be subsampled as one.
 void State::place_features(std::span<const UtteranceId> utterances) {
   const std::int64_t dim = network_->config.input_dim, rate = network_->config.subsampling_rate();
-  std::int64_t frames = 0;
   placed_.clear();
   for (std::size_t i = 0; i < utterances.size(); ++i) {
-    const std::int64_t needed = features_of(pieces_[i].rows);
-    placed_.push_back({at(utterances[i]).features.data(), needed, dim, dim});
-    frames += (needed + network_->config.right_context() + rate - 1) / rate * rate;
+    placed_.push_back({at(utterances[i]).features.data(), features_of(pieces_[i].rows), dim, dim});
   }
   if (context_.gpu == nullptr) return;
+  const auto taken = [&](const ConstMatrix& features) {
+    return (features.rows + network_->config.right_context() + rate - 1) / rate * rate;
+  };
+  std::int64_t frames = 0;
+  for (const ConstMatrix& features : placed_) frames += taken(features);
   features_.reserve(frames * dim);
   all_features_ = features_.matrix(frames, dim);
   clear(context_.gpu, all_features_.data, static_cast<std::size_t>(frames * dim) * sizeof(float));
@@ -106,7 +97,7 @@ void State::place_features(std::span<const UtteranceId> utterances) {
   for (ConstMatrix& features : placed_) {
     const Matrix there = all_features_.row_range(first, features.rows);
     to_device(context_.gpu, there.data, {features.data, static_cast<std::size_t>(features.rows * dim)});
-    first += (features.rows + network_->config.right_context() + rate - 1) / rate * rate;
+    first += taken(features);
     features = there;
   }
   embedded_.reserve(network_->config.encoder_frames(frames) * network_->config.encoder.output_size);
@@ -157,18 +148,12 @@ Matrix State::on_host(Matrix x, HostFloats& room) {
   return {values.data(), x.rows, x.columns, x.columns};
 }
 
-// x -= log Σ exp x, row by row; a row that is not finite stays as it is.
+// Log-probabilities of logits, row by row; a row that is not finite stays as it is.
 void State::log_softmax(Matrix x) {
   faulty_rows_.assign(static_cast<std::size_t>(x.rows), 0);
   context_.pool->parallel_for(x.rows, [&](std::int64_t row, int) {
-    const std::span<float> values(x.row(row), static_cast<std::size_t>(x.columns));
-    bool finite = all_finite(values);
-    if (finite) {
-      const float total = decode::log_sum_exp(values);
-      for (float& value : values) value -= total;
-      finite = all_finite(values);
-    }
-    faulty_rows_[static_cast<std::size_t>(row)] = finite ? 0 : 1;
+    const float norm = decode::log_softmax({x.row(row), static_cast<std::size_t>(x.columns)});
+    faulty_rows_[static_cast<std::size_t>(row)] = std::isnan(norm) ? 1 : 0;
   });
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
+#include "decode/scores.h"
 #include "kernels/rows/op.h"
 
 namespace oasr::models::whisper {
@@ -49,14 +49,6 @@ std::int64_t head_rows(const StateOptions& options) { return 2 * std::int64_t{op
 
 std::int64_t logits_floats(const Config& config, const StateOptions& options) {
   return std::max(pass_tokens(options), head_rows(options)) * std::int64_t{config.vocab_size};
-}
-
-bool all_finite(std::span<const float> values) {
-  std::uint32_t bad = 0;
-  for (const float value : values) {
-    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000u) == 0x7f80'0000u ? 1u : 0u;
-  }
-  return bad == 0;
 }
 
 }  // namespace
@@ -274,7 +266,7 @@ void State::check_logits(std::span<const Input> inputs, std::span<const float> l
   finite_.resize(logits.size() / vocabulary);
   context_.pool->parallel_for(static_cast<std::int64_t>(finite_.size()), [&](std::int64_t row, int) {
     const auto i = static_cast<std::size_t>(row);
-    finite_[i] = all_finite(logits.subspan(i * vocabulary, vocabulary)) ? 1 : 0;
+    finite_[i] = decode::all_finite(logits.subspan(i * vocabulary, vocabulary)) ? 1 : 0;
   });
   std::size_t row = 0;
   for (const Input& input : inputs) {
@@ -305,7 +297,7 @@ std::vector<float> State::alignment(WindowId window, std::span<const TokenId> to
     if (logits.empty()) continue;
     head(x, logits.subspan(first * vocabulary, static_cast<std::size_t>(x.rows) * vocabulary));
   }
-  if (!all_finite(logits)) faults_.not_finite("the output head", 0);
+  if (!decode::all_finite(logits)) faults_.not_finite("the output head", 0);
   auto chosen = weights.take(context_);
   if (context_.gpu != nullptr) context_.gpu->tell(faults_);
   faults_.settle({}, {});
