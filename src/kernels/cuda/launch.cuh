@@ -24,6 +24,8 @@ void launch(Gpu& gpu, const char* name, void (*kernel)(Parameters...), Grid grid
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   CHECK(grid.x <= 0x7fff'ffff && grid.y <= 65'535 && grid.z <= 65'535, "a grid that a GPU takes");
   std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<Parameters>(arguments)...);
+  // Sections are compared by the bytes of their arguments: those between members are to be the same too.
+  std::apply([](auto&... value) { (__builtin_clear_padding(&value), ...); }, values);
   static constexpr std::size_t kSizes[] = {sizeof(Parameters)...};
   std::apply(
       [&](auto&... value) {
