@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <new>
+
 namespace oasr {
 namespace {
 
@@ -25,7 +27,12 @@ std::byte* FreedMemory::take(std::size_t bytes) noexcept {
 
 void FreedMemory::note(std::byte* memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  sizes_.emplace(memory, bytes);
+  try {
+    sizes_.emplace(memory, bytes);
+  } catch (...) {
+    cudaFree(memory);
+    throw;
+  }
 }
 
 void FreedMemory::give(std::byte* memory) noexcept {

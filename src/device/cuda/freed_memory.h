@@ -19,7 +19,7 @@ class FreedMemory {
 
   // Memory that was kept, of at least `bytes` and hardly more; null: there is none.
   std::byte* take(std::size_t bytes) noexcept;
-  // Memory from cudaMalloc goes out with `bytes`.
+  // Memory from cudaMalloc goes out with `bytes`. If this throws, it is freed.
   void note(std::byte* memory, std::size_t bytes);
   // Comes back: is kept, or freed where enough is kept.
   void give(std::byte* memory) noexcept;

@@ -69,27 +69,13 @@ Products& products_of(Gpu& gpu) {
   return *static_cast<Products*>(kept(gpu).get());
 }
 
-bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
-bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
-
 template <class Output>
 void run(Gpu& gpu, const ScaledMMArgs& args, const Output& out) {
   Products& with = products_of(gpu);
   const PackedInt8Weight& weight = *args.weight;
   const std::int64_t n = weight.n(), k = weight.k();
   CHECK(cublaslt_takes(n, k), "a weight that cuBLASLt takes");
-  const cuda::Int8Problem problem{.a = args.a,
-                                  .lda = args.lda,
-                                  .a_scale = args.a_scale,
-                                  .weight = weight.rows(),
-                                  .ldw = weight.padded_k(),
-                                  .w_scale = weight.scale(),
-                                  .bias = args.bias,
-                                  .activation = args.activation,
-                                  .m = args.m,
-                                  .n = n,
-                                  .k = k,
-                                  .vectors = aligned(args.bias, 0) && vectors(out)};
+  const cuda::Int8Problem problem = cuda::int8_problem(args, out);
   auto* sums = reinterpret_cast<std::int32_t*>(with.sums.data());
   auto* rows = reinterpret_cast<std::int8_t*>(with.rows.data());
   const bool as_they_are = aligned(args.a, args.lda) && args.lda >= k;

@@ -60,9 +60,6 @@ void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMM
   }
 }
 
-bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
-bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
-
 // Rows that cp.async can not read, copied to rows that it can.
 __global__ void align_rows(const std::int8_t* from, std::int64_t ld, std::int64_t k, std::int8_t* to,
                            std::int64_t ldt) {
@@ -84,19 +81,7 @@ void multiply(Gpu& gpu, ScaledMMArgs args, const Output& out, ScaledMMTile tile)
     args.a = rows;
     args.lda = ld;
   }
-  const cuda::Int8Problem problem{.a = args.a,
-                                  .lda = args.lda,
-                                  .a_scale = args.a_scale,
-                                  .weight = weight.rows(),
-                                  .ldw = weight.padded_k(),
-                                  .w_scale = weight.scale(),
-                                  .bias = args.bias,
-                                  .activation = args.activation,
-                                  .m = args.m,
-                                  .n = weight.n(),
-                                  .k = k,
-                                  .vectors = aligned(args.bias, 0) && vectors(out)};
-  run(gpu, problem, out, tile);
+  run(gpu, cuda::int8_problem(args, out), out, tile);
 }
 
 template <class Output>

@@ -10,6 +10,7 @@
 // twist(r), so that the eight rows that ldmatrix reads at once lie in different banks.
 #pragma once
 
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/async.cuh"
 #include "kernels/cuda/in_order.cuh"
 #include "kernels/cuda/int8.cuh"
@@ -57,6 +58,26 @@ struct Int8Problem {
   std::int64_t m, n, k;
   bool vectors;  // what belongs to four channels can be read and written at once
 };
+
+inline bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
+inline bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
+
+template <class Output>
+Int8Problem int8_problem(const ScaledMMArgs& args, const Output& out) {
+  const PackedInt8Weight& weight = *args.weight;
+  return {.a = args.a,
+          .lda = args.lda,
+          .a_scale = args.a_scale,
+          .weight = weight.rows(),
+          .ldw = weight.padded_k(),
+          .w_scale = weight.scale(),
+          .bias = args.bias,
+          .activation = args.activation,
+          .m = args.m,
+          .n = weight.n(),
+          .k = weight.k(),
+          .vectors = aligned(args.bias, 0) && vectors(out)};
+}
 
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
