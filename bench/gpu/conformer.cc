@@ -5,35 +5,24 @@
 // the CTC head and the copies are shared out among them.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "device/cuda/check.h"
 #include "load/load.h"
+#include "replay.h"
 
 namespace oasr::bench {
 namespace {
-
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
 
 struct Times {
   double queue_us = 0, wall_us = 0;  // medians
   double launches = 0, graphs = 0;   // of a step
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 // `utterances` of `rows` encoder frames each.
 Times measure(Gpu& gpu, models::CtcState& state, const models::CtcModel& model, int utterances, int rows) {

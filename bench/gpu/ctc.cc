@@ -4,7 +4,6 @@
 // spares. search: ctc_prefix_beam() of 10 hypotheses with its copy to the host, and the host's search on all threads.
 // The first batch where the GPU's search is the faster is what CtcTranscriber's choice is about.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -14,26 +13,12 @@
 #include "device/memory.h"
 #include "kernels/ctc_beam/op.h"
 #include "kernels/ctc_frames/op.h"
+#include "replay.h"
 
 namespace oasr::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int kFrames = 250, kVocabulary = 5000, kBeam = 10;
-
-// The median of the microseconds of a call.
-template <class F>
-double median_call(F call) {
-  std::vector<double> times;
-  const auto start = Clock::now();
-  for (int i = 0; i < 3 || (i < 200 && Clock::now() - start < std::chrono::milliseconds(500)); ++i) {
-    const auto begin = Clock::now();
-    call();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-  }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
-}
 
 float* floats_of(Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
 

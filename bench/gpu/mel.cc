@@ -3,7 +3,6 @@
 // kernel: as replays of a CUDA graph. gpu: samples and frames in host memory, so with both copies, one
 // caller. processor: one thread. The first number of frames where gpu is the faster is what
 // GpuMel::kLeastFrames is about. Then the same of many callers at a time.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -21,22 +20,6 @@
 
 namespace oasr::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// The median of the microseconds of a call.
-template <class F>
-double median_call(F call) {
-  std::vector<double> times;
-  const auto start = Clock::now();
-  for (int i = 0; i < 3 || (i < 200 && Clock::now() - start < std::chrono::milliseconds(500)); ++i) {
-    const auto begin = Clock::now();
-    call();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-  }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
-}
 
 std::vector<float> noise(std::size_t count) {
   std::mt19937 random(3);

@@ -8,6 +8,7 @@
 
 #include "device/gpu_timing.h"
 #include "device/memory.h"
+#include "replay.h"
 
 namespace oasr::bench {
 
@@ -25,8 +26,7 @@ inline double median_us(Gpu& gpu, int sets, const std::function<void(int)>& op) 
     total += us * count;
     if (i > 0) times.push_back(us);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 // TB/s of a copy of 1 GiB within the device, read and written bytes counted.

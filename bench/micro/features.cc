@@ -51,6 +51,21 @@ void voice_activity(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(network.step(std::span(samples).first<kVadStep>()));
 }
 
+// The same where steps come together, as those of a recording do.
+void voice_activity_together(benchmark::State& state) {
+  constexpr std::size_t kSteps = 64;
+  const auto samples = noise(kSteps * kVadStep);
+  SileroVad network;
+  std::vector<float> probabilities;
+  for (auto _ : state) {
+    probabilities.clear();
+    network.steps(samples, probabilities);
+    benchmark::DoNotOptimize(probabilities.data());
+  }
+  state.counters["step"] = benchmark::Counter(static_cast<double>(state.iterations() * kSteps),
+                                              benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
 }  // namespace
 }  // namespace oasr
 
@@ -65,6 +80,7 @@ int main(int argc, char** argv) {
   }
   benchmark::RegisterBenchmark("fbank_of_10_s", utterance);
   benchmark::RegisterBenchmark("voice_activity_step", voice_activity);
+  benchmark::RegisterBenchmark("voice_activity_together", voice_activity_together);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }
