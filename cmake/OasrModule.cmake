@@ -1,10 +1,27 @@
-# oasr_add_module(NAME SOURCES … DEPS … LIBS …)
+# oasr_unity(target): with OASR_UNITY the target's sources are compiled several at once, which makes a first build
+#   faster: what they include is compiled once for them. Sources with definitions or options
+#   of their own stay alone. What unnamed namespaces hold has to have a name of its own in the whole target.
+function(oasr_unity target)
+  if(OASR_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${OASR_UNITY_BATCH})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # It is about types of headers, and takes every source that another file includes for a header.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
+  endif()
+endfunction()
+
+# oasr_add_module(NAME [ALONE] SOURCES … DEPS … LIBS …)
 #   An OBJECT library oasr_NAME from src/NAME. DEPS are the modules that it may include: the only
-#   declaration of the layering, compared with the #includes by tools/check_layers.py.
+#   declaration of the layering, compared with the #includes by tools/check_layers.py. ALONE: every source is
+#   compiled by itself in every build.
 function(oasr_add_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;DEPS;LIBS" ${ARGN})
   set(target oasr_${name})
   add_library(${target} OBJECT ${ARG_SOURCES})
+  if(NOT ARG_ALONE)
+    oasr_unity(${target})
+  endif()
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} PRIVATE oasr_options PUBLIC ${ARG_LIBS})
   set(closure ${name})
@@ -49,7 +66,7 @@ endfunction()
 
 # oasr_test_headers(target): the headers of GoogleTest and of the standard library that tests share are compiled
 #   once for all of them, which takes a quarter off a test. They belong to a program of the tests' own options.
-#   Sources of the library have none: that x.cc compiles with x.h in front shows that x.h is complete.
+#   Sources of the library have none. That headers are complete is for tools/check_headers.py to show.
 function(oasr_test_headers target)
   if(NOT TARGET oasr_test_headers)
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")

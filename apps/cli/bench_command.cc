@@ -269,11 +269,6 @@ Result<nlohmann::ordered_json> measure(const BenchArguments& arguments, const st
   return report;
 }
 
-int end_with(const Error& error, Terminal& terminal) {
-  terminal.error(error);
-  return exit_code_of(error);
-}
-
 Result<nlohmann::ordered_json> measure_streams(const BenchArguments& arguments, const std::string& model) {
   StreamingBench bench{.engine = arguments.engine, .options = arguments.options, .audio = arguments.audio,
                        .repeat = arguments.repeat, .sessions = arguments.sessions};

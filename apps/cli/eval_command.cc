@@ -20,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int end_with(const Error& error, Terminal& terminal) {
-  terminal.error(error);
-  return exit_code_of(error);
-}
-
 std::string beside(const std::string& output, const char* ending) {
   return fs::path(output).replace_extension(ending).string();
 }

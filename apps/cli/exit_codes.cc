@@ -3,12 +3,18 @@
 #include <algorithm>
 
 #include "cli/signals.h"
+#include "cli/terminal.h"
 
 namespace oasr::cli {
 
 int exit_code_of(const Error& error) {
   if (error.code == ErrorCode::cancelled) return interrupted() ? interrupt_code() : kInterrupted;
   return error.code == ErrorCode::invalid_argument ? kUsage : kError;
+}
+
+int end_with(const Error& error, Terminal& terminal) {
+  terminal.error(error);
+  return exit_code_of(error);
 }
 
 Error as_command_line(Error error) {

@@ -5,6 +5,8 @@
 
 namespace oasr::cli {
 
+class Terminal;
+
 enum ExitCode : int {
   kOk = 0,
   kError = 1,         // the model, the network, the disk, standard output, or a bug
@@ -23,5 +25,8 @@ Error as_command_line(Error error);
 
 // The status of a command that ends with `error`.
 int exit_code_of(const Error& error);
+
+// Says what went wrong; that status.
+int end_with(const Error& error, Terminal& terminal);
 
 }  // namespace oasr::cli

@@ -97,11 +97,6 @@ void show_timings(const Timings& timings, Terminal& terminal) {
       timings.step_rows));
 }
 
-int end_with(const Error& error, Terminal& terminal) {
-  terminal.error(error);
-  return exit_code_of(error);
-}
-
 int run_transcribe(TranscribeArguments& arguments) {
   const auto verbosity = arguments.quiet     ? Verbosity::quiet
                          : arguments.verbose ? Verbosity::verbose

@@ -8,7 +8,7 @@
 namespace oasr::calib {
 namespace {
 
-constexpr double kGreatestHalf = 60000;     // of 65504: room for the rounding of a later cast
+constexpr double kSafeHalf = 60000;     // of 65504: room for the rounding of a later cast
 constexpr int kLeastExponent = -14;         // of a normal float16
 constexpr double kLeastWeightShare = 1e-5;  // of the greatest column
 
@@ -22,9 +22,9 @@ ExponentRange ExponentRange::both(ExponentRange other) const {
 
 ExponentRange half_range(double raised, double lowered) {
   ExponentRange range{kLeastExponent, -kLeastExponent};
-  if (raised > 0) range.greatest = std::min(range.greatest, floor_log2(kGreatestHalf / raised));
+  if (raised > 0) range.greatest = std::min(range.greatest, floor_log2(kSafeHalf / raised));
   if (lowered > 0) {
-    range.least = std::max(range.least, -floor_log2(kGreatestHalf / lowered));
+    range.least = std::max(range.least, -floor_log2(kSafeHalf / lowered));
     range.greatest = std::min(range.greatest, floor_log2(lowered) - kLeastExponent);
   }
   range.least = std::min(range.least, 0);

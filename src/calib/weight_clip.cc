@@ -9,14 +9,14 @@
 namespace oasr::calib {
 namespace {
 
-constexpr float kGreatest = kernels::kInt8Greatest;
+constexpr float kGreatestCode = kernels::kInt8Greatest;
 
-float rounded(float w, float to_int8) { return std::clamp(std::rint(w * to_int8), -kGreatest, kGreatest); }
+float rounded(float w, float to_int8) { return std::clamp(std::rint(w * to_int8), -kGreatestCode, kGreatestCode); }
 
 // What is lost with a range: the weighted sum of squared errors.
 double loss(std::span<const float> w, std::span<const double> importance, float amax) {
-  const float to_int8 = kGreatest / amax;
-  const double scale = amax / kGreatest;
+  const float to_int8 = kGreatestCode / amax;
+  const double scale = amax / kGreatestCode;
   double sum = 0;
   for (std::size_t k = 0; k < w.size(); ++k) {
     const double error = w[k] - rounded(w[k], to_int8) * scale;
@@ -50,9 +50,9 @@ Result<ClippedRow> clip_row(std::span<const float> w, std::span<const double> im
     best = share * amax;
     row.share = share;
   }
-  const float to_int8 = kGreatest / best;
+  const float to_int8 = kGreatestCode / best;
   for (std::size_t k = 0; k < w.size(); ++k) codes[k] = static_cast<std::int8_t>(rounded(w[k], to_int8));
-  row.scale = best / kGreatest;
+  row.scale = best / kGreatestCode;
   return row;
 }
 

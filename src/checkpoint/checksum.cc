@@ -11,7 +11,7 @@ namespace oasr {
 namespace {
 
 constexpr std::string_view kPrefix = "crc32:";
-constexpr std::size_t kDigits = 8;
+constexpr std::size_t kChecksumDigits = 8;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::uint32_t begin_tensor_checksum(StorageFormat format, const Shape& shape) {
 std::string checksum_text(std::uint32_t checksum) { return fmt::format("crc32:{:08x}", checksum); }
 
 std::optional<std::uint32_t> parse_checksum(std::string_view text) {
-  if (!text.starts_with(kPrefix) || text.size() != kPrefix.size() + kDigits) return std::nullopt;
+  if (!text.starts_with(kPrefix) || text.size() != kPrefix.size() + kChecksumDigits) return std::nullopt;
   std::uint32_t value = 0;
   const auto* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data() + kPrefix.size(), end, value, 16);

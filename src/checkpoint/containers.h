@@ -54,6 +54,9 @@ std::string dims_json(const Dims& dims);
 // False also for what can not be looked at.
 bool path_exists(const std::filesystem::path& path);
 
+// The path itself if it is a folder, else the one that holds it.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
 // The first `size` bytes of a file, fewer if it is shorter or can not be read.
 std::string first_bytes(const std::filesystem::path& path, std::size_t size);
 

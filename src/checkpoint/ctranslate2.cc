@@ -9,6 +9,7 @@
 #include "base/byte_reader.h"
 #include "base/json.h"
 #include "checkpoint/containers.h"
+#include "checkpoint/damaged.h"
 
 namespace oasr {
 namespace {
@@ -17,14 +18,11 @@ constexpr std::uint32_t kBinaryVersion = 6;
 constexpr std::string_view kSpec = "WhisperSpec";
 constexpr std::uint32_t kRevision = 3;
 constexpr std::string_view kScaleSuffix = "_scale";
-constexpr std::size_t kMaxName = 512;
+constexpr std::size_t kMaxVariableName = 512;
 
-Unexpected bad(std::string what) {
-  return unexpected(ErrorCode::bad_checkpoint, "CTranslate2 model: " + std::move(what), {},
-                    "download or copy the file again");
-}
+Unexpected bad_ct2(std::string what) { return damaged("CTranslate2 model", what); }
 
-Unexpected refuse(std::string what) {
+Unexpected refuse_ct2(std::string what) {
   return unexpected(ErrorCode::unsupported, "CTranslate2 model: " + std::move(what), {},
                     "convert the model again with a current ct2-transformers-converter");
 }
@@ -33,10 +31,10 @@ Unexpected refuse(std::string what) {
 Result<std::string> read_text(ByteReader& reader) {
   const auto size = TRY(reader.read<std::uint16_t>());
   auto text = TRY(reader.take_string(size));
-  if (text.empty() || text.back() != '\0') return bad("a text without its final zero");
+  if (text.empty() || text.back() != '\0') return bad_ct2("a text without its final zero");
   text.pop_back();
-  if (text.empty() || text.size() > kMaxName || text.find('\0') != text.npos) {
-    return bad("a name that is empty, too long or has a zero byte");
+  if (text.empty() || text.size() > kMaxVariableName || text.find('\0') != text.npos) {
+    return bad_ct2("a name that is empty, too long or has a zero byte");
   }
   return text;
 }
@@ -44,12 +42,12 @@ Result<std::string> read_text(ByteReader& reader) {
 Status check_header(ByteReader& reader) {
   const auto version = TRY(reader.read<std::uint32_t>());
   if (version != kBinaryVersion) {
-    return refuse("binary version " + std::to_string(version) + "; version 6 is read");
+    return refuse_ct2("binary version " + std::to_string(version) + "; version 6 is read");
   }
   const auto spec = TRY(read_text(reader));
   const auto revision = TRY(reader.read<std::uint32_t>());
   if (spec != kSpec || revision != kRevision) {
-    return refuse("specification " + spec + " revision " + std::to_string(revision) +
+    return refuse_ct2("specification " + spec + " revision " + std::to_string(revision) +
                   "; WhisperSpec revision 3 is read");
   }
   return {};
@@ -59,7 +57,7 @@ Result<StorageFormat> format_of(std::uint8_t id, const std::string& name) {
   constexpr std::array kFormats = {StorageFormat::f32, StorageFormat::i8,  StorageFormat::i16,
                                    StorageFormat::i32, StorageFormat::f16, StorageFormat::bf16};
   if (id >= kFormats.size()) {
-    return refuse("'" + name + "' has the unknown data type " + std::to_string(id));
+    return refuse_ct2("'" + name + "' has the unknown data type " + std::to_string(id));
   }
   return kFormats[id];
 }
@@ -67,7 +65,7 @@ Result<StorageFormat> format_of(std::uint8_t id, const std::string& name) {
 Status read_variable(ByteReader& reader, Ct2Model& model) {
   const auto name = TRY(read_text(reader));
   const auto rank = TRY(reader.read<std::uint8_t>());
-  if (rank > Shape::kMaxRank) return bad("'" + name + "' has " + std::to_string(rank) + " axes");
+  if (rank > Shape::kMaxRank) return bad_ct2("'" + name + "' has " + std::to_string(rank) + " axes");
   std::array<std::int64_t, Shape::kMaxRank> extents{};
   for (std::size_t i = 0; i < rank; ++i) extents[i] = TRY(reader.read<std::uint32_t>());
   StoredTensor tensor;
@@ -75,7 +73,7 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
   const auto size = TRY(reader.read<std::uint32_t>());
   const auto shape = Shape::checked(std::span(extents.data(), rank));
   if (!shape || storage_bytes(tensor.format, *shape) != std::optional<std::size_t>(size)) {
-    return bad("'" + name + "' has " + std::to_string(size) +
+    return bad_ct2("'" + name + "' has " + std::to_string(size) +
                " bytes, which is not what its shape needs");
   }
   tensor.shape = *shape;
@@ -83,23 +81,23 @@ Status read_variable(ByteReader& reader, Ct2Model& model) {
   if (rank == 0) {
     float value = 0;
     TRY(decode_to_float(tensor, {&value, 1}));
-    if (!model.scalars.emplace(name, value).second) return bad("'" + name + "' appears twice");
+    if (!model.scalars.emplace(name, value).second) return bad_ct2("'" + name + "' appears twice");
   }
   if (!model.tensors.tensors.emplace(name, tensor).second) {
-    return bad("'" + name + "' appears twice");
+    return bad_ct2("'" + name + "' appears twice");
   }
   return {};
 }
 
 Status attach_scale(const std::string& name, StoredTensor& tensor, const StoredTensor& scale) {
   if (scale.format != StorageFormat::f32 || scale.shape != Shape{tensor.shape[0]}) {
-    return refuse("the scale of '" + name + "' is not one float32 for each row");
+    return refuse_ct2("the scale of '" + name + "' is not one float32 for each row");
   }
   for (std::size_t at = 0; at < scale.bytes.size(); at += sizeof(float)) {
     float value = 0;
     std::memcpy(&value, scale.bytes.data() + at, sizeof value);
     if (!std::isfinite(value) || value <= 0) {
-      return bad("a scale of '" + name + "' is not a positive number");
+      return bad_ct2("a scale of '" + name + "' is not a positive number");
     }
   }
   tensor.format = StorageFormat::ct2_int8;
@@ -118,13 +116,13 @@ Result<std::set<std::string>> join_scales(Ct2Model& model) {
       continue;
     }
     if (tensor.format == StorageFormat::i16 || tensor.format == StorageFormat::i32) {
-      return refuse("'" + name +
+      return refuse_ct2("'" + name +
                     "' is quantized in a way that is not read; float32, float16, bfloat16 and int8 "
                     "are");
     }
     if (tensor.format != StorageFormat::i8) continue;
     const auto scale = tensors.find(name + std::string(kScaleSuffix));
-    if (scale == tensors.end()) return bad("the int8 matrix '" + name + "' has no scale");
+    if (scale == tensors.end()) return bad_ct2("the int8 matrix '" + name + "' has no scale");
     TRY(attach_scale(name, tensor, scale->second));
     joined.insert(scale->first);
   }
@@ -140,9 +138,9 @@ Status read_alias(ByteReader& reader, Ct2Model& model, const std::set<std::strin
   auto& tensors = model.tensors.tensors;
   const auto target = tensors.find(name);
   if (target == tensors.end()) {
-    return bad("'" + alias + "' is an alias of nothing: '" + name + "'");
+    return bad_ct2("'" + alias + "' is an alias of nothing: '" + name + "'");
   }
-  if (!tensors.emplace(alias, target->second).second) return bad("'" + alias + "' appears twice");
+  if (!tensors.emplace(alias, target->second).second) return bad_ct2("'" + alias + "' appears twice");
   return {};
 }
 
@@ -156,7 +154,7 @@ Result<Ct2Model> read_model(const FileBytes& file) {
   const auto aliases = TRY(reader.read<std::uint32_t>());
   for (std::uint32_t i = 0; i < aliases; ++i) TRY(read_alias(reader, model, joined));
   if (reader.remaining() > 0) {
-    return bad(std::to_string(reader.remaining()) + " bytes left over at the end");
+    return bad_ct2(std::to_string(reader.remaining()) + " bytes left over at the end");
   }
   model.tensors.owners.push_back(file.owner);
   if (file.owner != nullptr) model.tensors.mapped.push_back(file.owner);
@@ -178,13 +176,13 @@ Result<Dims> derive_dims(const Ct2Model& model) {
                           std::size_t axis) -> Result<std::int64_t> {
     const auto tensor = TRY(model.tensors.find(name));
     if (tensor.shape.rank() != rank) {
-      return bad(std::string("'") + name + "' has the shape " + tensor.shape.to_string());
+      return bad_ct2(std::string("'") + name + "' has the shape " + tensor.shape.to_string());
     }
     return tensor.shape[axis];
   };
   const auto heads = [&](const char* name) -> Result<std::int64_t> {
     const auto it = model.scalars.find(name);
-    if (it == model.scalars.end() || it->second < 1) return bad(std::string("no ") + name);
+    if (it == model.scalars.end() || it->second < 1) return bad_ct2(std::string("no ") + name);
     return static_cast<std::int64_t>(it->second);
   };
   return Dims{TRY(extent("encoder/conv1/weight", 3, 1)),
@@ -225,7 +223,7 @@ Result<std::vector<std::string>> read_vocabulary_txt(const fs::path& path) {
   return tokens;
 }
 
-Status read_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
+Status read_ct2_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
   auto& source = checkpoint.tokenizer;
   if (path_exists(folder / "tokenizer.json")) {
     source.kind = "tokenizer_json";
@@ -265,7 +263,7 @@ void note_int8(Checkpoint& checkpoint) {
   }
 }
 
-fs::path folder_of(const fs::path& path) {
+fs::path ct2_folder(const fs::path& path) {
   return path.filename() == "model.bin" ? path.parent_path() : path;
 }
 
@@ -276,7 +274,7 @@ Result<Ct2Model> read_ct2_model(const FileBytes& file) {
 }
 
 int detect_ctranslate2(const fs::path& path) {
-  const auto head = first_bytes(folder_of(path) / "model.bin", 64);
+  const auto head = first_bytes(ct2_folder(path) / "model.bin", 64);
   ByteReader reader(std::as_bytes(std::span(head.data(), head.size())), "CTranslate2 model");
   const auto version = reader.read<std::uint32_t>().value_or(0);
   const auto spec = read_text(reader);
@@ -285,7 +283,7 @@ int detect_ctranslate2(const fs::path& path) {
 }
 
 Result<Checkpoint> read_ctranslate2(const fs::path& path) {
-  const auto folder = folder_of(path);
+  const auto folder = ct2_folder(path);
   const auto file = TRY(FileBytes::map(folder / "model.bin"));
   auto model = TRY(read_ct2_model(file));
   Checkpoint checkpoint;
@@ -298,7 +296,7 @@ Result<Checkpoint> read_ctranslate2(const fs::path& path) {
   for (const char* name : {"config.json", "preprocessor_config.json"}) {
     TRY(add_document(checkpoint, folder, name));
   }
-  TRY(read_tokenizer(checkpoint, folder));
+  TRY(read_ct2_tokenizer(checkpoint, folder));
   note_int8(checkpoint);
   return checkpoint;
 }

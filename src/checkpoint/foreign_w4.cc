@@ -10,7 +10,7 @@
 namespace oasr {
 namespace {
 
-constexpr std::array kNames = {
+constexpr std::array kForeignNames = {
     EnumName<ForeignW4>{ForeignW4::none, "none"},
     EnumName<ForeignW4>{ForeignW4::qserve, "qserve"},
     EnumName<ForeignW4>{ForeignW4::fake_quant, "fake_quant"},
@@ -127,7 +127,7 @@ Status check_compressed(const Json& config, const std::string& where) {
 
 }  // namespace
 
-std::span<const EnumName<ForeignW4>> foreign_w4_names() { return kNames; }
+std::span<const EnumName<ForeignW4>> foreign_w4_names() { return kForeignNames; }
 
 Result<ForeignW4> foreign_w4(const Checkpoint& checkpoint) {
   if (checkpoint.container != "huggingface") return ForeignW4::none;

@@ -7,6 +7,7 @@
 #include "base/byte_reader.h"
 #include "base/json.h"
 #include "checkpoint/containers.h"
+#include "checkpoint/damaged.h"
 
 namespace oasr {
 namespace {
@@ -16,16 +17,13 @@ constexpr std::int32_t kVersionFactor = 1000;  // ftype = version of the block l
 constexpr std::int32_t kBlockVersion = 2;      // the layouts that this file reads
 constexpr std::int32_t kMaxDim = 1 << 20;      // of a hyper-parameter
 constexpr std::int32_t kMaxTokenBytes = 1024;
-constexpr std::int32_t kMaxName = 512;
+constexpr std::int32_t kMaxGgmlName = 512;
 constexpr std::int32_t kMaxRank = 4;
 constexpr std::int32_t kFourierBins = 201;  // of 400 samples
 
-Unexpected bad(std::string what) {
-  return unexpected(ErrorCode::bad_checkpoint, "ggml file: " + std::move(what), {},
-                    "download or copy the file again");
-}
+Unexpected bad_ggml(std::string what) { return damaged("ggml file", what); }
 
-Unexpected refuse(std::string what) {
+Unexpected refuse_ggml(std::string what) {
   return unexpected(
       ErrorCode::unsupported, "ggml file: " + std::move(what), {},
       "quantize the model again with a current whisper.cpp, to one of f32, f16, q8_0, q5_0, "
@@ -47,13 +45,13 @@ Result<std::int32_t> read_count(ByteReader& reader, std::string_view what, std::
                                 std::int32_t high) {
   const auto value = TRY(reader.read<std::int32_t>());
   if (value >= low && value <= high) return value;
-  return bad(std::string(what) + " is " + std::to_string(value) + ", outside of " +
+  return bad_ggml(std::string(what) + " is " + std::to_string(value) + ", outside of " +
              std::to_string(low) + " to " + std::to_string(high));
 }
 
-Result<Header> read_header(ByteReader& reader) {
+Result<Header> read_ggml_header(ByteReader& reader) {
   const auto magic = TRY(reader.read<std::uint32_t>());
-  if (magic != kMagic) return bad("the first bytes are not those of a whisper.cpp model");
+  if (magic != kMagic) return bad_ggml("the first bytes are not those of a whisper.cpp model");
   Header header;
   for (const auto name : kOrder) {
     const auto value = TRY(read_count(reader, name, 1, kMaxDim));
@@ -68,7 +66,7 @@ Result<Header> read_header(ByteReader& reader) {
 Status skip_filters(ByteReader& reader, std::int64_t n_mels) {
   const auto mels = TRY(read_count(reader, "the number of mel filters", 1, 512));
   if (mels != n_mels) {
-    return bad("has " + std::to_string(mels) + " mel filters, but n_mels is " +
+    return bad_ggml("has " + std::to_string(mels) + " mel filters, but n_mels is " +
                std::to_string(n_mels));
   }
   const auto bins =
@@ -117,24 +115,24 @@ Result<StorageFormat> format_of(std::int32_t id, std::int32_t ftype, const std::
     if (row.id != id) continue;
     // Before version 2 the blocks had another layout under the same numbers.
     if (row.blocks && ftype / kVersionFactor != kBlockVersion) {
-      return refuse("quantized in the block layout of version " +
+      return refuse_ggml("quantized in the block layout of version " +
                     std::to_string(ftype / kVersionFactor) + "; version 2 is read");
     }
     return row.format;
   }
   for (const auto& row : kOtherTypes) {
     if (row.id == id) {
-      return refuse("the tensor '" + name + "' is stored as " + std::string(row.name));
+      return refuse_ggml("the tensor '" + name + "' is stored as " + std::string(row.name));
     }
   }
-  return bad("the tensor '" + name + "' has the unknown type " + std::to_string(id));
+  return bad_ggml("the tensor '" + name + "' has the unknown type " + std::to_string(id));
 }
 
 // n_dims, name length, type, extents (the innermost first), name, data.
 Status read_tensor(ByteReader& reader, std::int32_t ftype, StateDict& dict) {
   const auto rank =
       static_cast<std::size_t>(TRY(read_count(reader, "the number of axes", 1, kMaxRank)));
-  const auto name_size = TRY(read_count(reader, "the length of a tensor's name", 1, kMaxName));
+  const auto name_size = TRY(read_count(reader, "the length of a tensor's name", 1, kMaxGgmlName));
   const auto type = TRY(reader.read<std::int32_t>());
   std::array<std::int64_t, kMaxRank> extents{};
   for (std::size_t i = rank; i-- > 0;) {
@@ -143,22 +141,22 @@ Status read_tensor(ByteReader& reader, std::int32_t ftype, StateDict& dict) {
   const auto name = TRY(reader.take_string(static_cast<std::uint64_t>(name_size)));
   const auto printable = [](char c) { return c >= 0x20 && c < 0x7F; };
   if (!std::all_of(name.begin(), name.end(), printable)) {
-    return bad("a tensor's name has control characters");
+    return bad_ggml("a tensor's name has control characters");
   }
   StoredTensor tensor;
   tensor.format = TRY(format_of(type, ftype, name));
   const auto shape = Shape::checked(std::span(extents.data(), rank));
   const auto size = shape ? storage_bytes(tensor.format, *shape) : std::nullopt;
   if (!size) {
-    return bad("the tensor '" + name + "' has a shape that is too large or not a multiple of 32");
+    return bad_ggml("the tensor '" + name + "' has a shape that is too large or not a multiple of 32");
   }
   tensor.shape = *shape;
   if (*size > reader.remaining()) {
-    return bad("ends inside the tensor '" + name + "' " + shape->to_string());
+    return bad_ggml("ends inside the tensor '" + name + "' " + shape->to_string());
   }
   tensor.bytes = TRY(reader.take(*size));
   if (!dict.tensors.emplace(name, tensor).second) {
-    return bad("the tensor '" + name + "' appears twice");
+    return bad_ggml("the tensor '" + name + "' appears twice");
   }
   return {};
 }
@@ -184,9 +182,9 @@ std::string hparams_json(const Header& header) {
   return dump_json(json);
 }
 
-Result<Checkpoint> read(const FileBytes& file) {
+Result<Checkpoint> read_ggml_model(const FileBytes& file) {
   ByteReader reader(file.bytes, "ggml file");
-  const auto header = TRY(read_header(reader));
+  const auto header = TRY(read_ggml_header(reader));
   TRY(skip_filters(reader, header.dims[0]));
   Checkpoint checkpoint;
   checkpoint.container = "ggml";
@@ -212,7 +210,7 @@ int detect_ggml(const fs::path& path) {
   return reader.read<std::uint32_t>().value_or(0) == kMagic ? kByContent : kNotThis;
 }
 
-Result<Checkpoint> read_ggml(const FileBytes& file) { return located(read(file), file.where()); }
+Result<Checkpoint> read_ggml(const FileBytes& file) { return located(read_ggml_model(file), file.where()); }
 
 Result<Checkpoint> read_ggml(const fs::path& path) { return read_ggml(TRY(FileBytes::map(path))); }
 

@@ -12,7 +12,7 @@
 namespace oasr {
 namespace {
 
-constexpr const char* kConfig = "config.json";
+constexpr const char* kModelConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 // State dicts of torch: of old repositories, and of tools that quantize; what a model was quantized by lies
@@ -21,11 +21,6 @@ constexpr std::array kTorchWeights = {"pytorch_model.bin", "quant_model.pt", "mo
 constexpr const char* kTorchScales = "scale.pt";
 
 // A folder, or the weights file in it.
-fs::path folder_of(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) ? path : path.parent_path();
-}
-
 // Adds the tensors of a torch state dict.
 Status add_torch_state(Checkpoint& checkpoint, const fs::path& path) {
   const FileBytes file = TRY(FileBytes::map(path));
@@ -44,7 +39,7 @@ Status add_torch_state(Checkpoint& checkpoint, const fs::path& path) {
   return located(add(), file.where());
 }
 
-Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
+Status read_hf_weights(Checkpoint& checkpoint, const fs::path& folder) {
   if (path_exists(folder / kWeights)) {
     checkpoint.files.push_back(folder / kWeights);
     checkpoint.tensors = TRY(read_safetensors(TRY(FileBytes::map(folder / kWeights))));
@@ -62,7 +57,7 @@ Status read_weights(Checkpoint& checkpoint, const fs::path& folder) {
                     "take the safetensors file of the same repository, or save the model again");
 }
 
-Status read_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
+Status read_hf_tokenizer(Checkpoint& checkpoint, const fs::path& folder) {
   auto& source = checkpoint.tokenizer;
   const auto read = [&](const char* name, std::string& text) -> Status {
     text = TRY(read_text_file(folder / name));
@@ -110,13 +105,13 @@ int detect_huggingface(const fs::path& path) {
     }
   }
   const auto folder = folder_of(path);
-  if (path_exists(folder / kConfig) && has_model_type(folder / kConfig)) return kByContent;
+  if (path_exists(folder / kModelConfig) && has_model_type(folder / kModelConfig)) return kByContent;
   return path_exists(folder / kWeights) || path_exists(folder / kIndex) ? kByLayout : kNotThis;
 }
 
 Result<Checkpoint> read_huggingface(const fs::path& path) {
   const auto folder = folder_of(path);
-  if (!path_exists(folder / kConfig)) {
+  if (!path_exists(folder / kModelConfig)) {
     return unexpected(ErrorCode::not_found,
                       "has weights, but neither the oasr_config.json of an oasr folder nor the config.json of a "
                       "Hugging Face folder",
@@ -127,9 +122,9 @@ Result<Checkpoint> read_huggingface(const fs::path& path) {
   checkpoint.container = "huggingface";
   checkpoint.path = path;
   for (const char* name : kHuggingFaceDocuments) TRY(add_document(checkpoint, folder, name));
-  TRY(read_weights(checkpoint, folder));
+  TRY(read_hf_weights(checkpoint, folder));
   if (path_exists(folder / kTorchScales)) TRY(add_torch_state(checkpoint, folder / kTorchScales));
-  TRY(read_tokenizer(checkpoint, folder));
+  TRY(read_hf_tokenizer(checkpoint, folder));
   return checkpoint;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kAgain = "download or copy the folder again, or convert the source again";
 
-Unexpected bad(std::string what, std::string where) {
+Unexpected bad_native(std::string what, std::string where) {
   return unexpected(ErrorCode::bad_checkpoint, std::move(what), std::move(where), kAgain);
 }
 
@@ -25,7 +25,7 @@ std::string text_of(const FileBytes& file) {
 }
 
 // The folder of a native checkpoint, given by itself or by one of its files.
-fs::path folder_of(const fs::path& path) {
+fs::path native_folder(const fs::path& path) {
   const auto name = path.filename();
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return path;
@@ -49,13 +49,13 @@ Result<TokenizerSource> read_tokenizer(const NativeConfig& config, const OpenPar
   for (const auto& [name, checksum] : config.tokenizer_files) {
     auto* text = text_in(source, name);
     if (text == nullptr && name != kTokenLines) {
-      return bad("\"" + name + "\" is no file of a tokenizer", {});
+      return bad_native("\"" + name + "\" is no file of a tokenizer", {});
     }
     const auto file = TRY(open(name));
     files.push_back(file.path);
-    if (file.bytes.size() > kMaxTokenizerFile) return bad("is larger than 64 MiB", file.where());
+    if (file.bytes.size() > kMaxTokenizerFile) return bad_native("is larger than 64 MiB", file.where());
     if (crc32_of(file.bytes) != checksum) {
-      return bad("does not match its checksum in oasr_config.json", file.where());
+      return bad_native("does not match its checksum in oasr_config.json", file.where());
     }
     if (text != nullptr) {
       *text = text_of(file);
@@ -72,10 +72,10 @@ Result<StateDict> read_tensors(const NativeConfig& config, const FileBytes& file
     // A tensor that was taken out leaves a hole, of which that reader names the end.
     const auto names = safetensors_names(file);
     const auto same = names ? check_tensor_names(*names, config.tensors, kNativeConfig) : Status();
-    return same ? unexpected(std::move(dict).error()) : bad(same.error().what, {});
+    return same ? unexpected(std::move(dict).error()) : bad_native(same.error().what, {});
   }
   auto checked = check_tensors(*dict, config.tensors, kNativeConfig);
-  if (!checked) return bad(std::move(checked).error().what, {});
+  if (!checked) return bad_native(std::move(checked).error().what, {});
   return dict;
 }
 
@@ -93,7 +93,7 @@ bool is_native_file(std::string_view name) {
 }
 
 int detect_native(const fs::path& path) {
-  const auto folder = folder_of(path);
+  const auto folder = native_folder(path);
   const auto config = open_part(folder, kNativeConfig);
   if (!config) return kNotThis;
   const bool small = config->bytes.size() <= kMaxNativeConfig;
@@ -102,7 +102,7 @@ int detect_native(const fs::path& path) {
 
 Result<Checkpoint> read_native_parts(const OpenPart& open) {
   const auto file = TRY(open(kNativeConfig));
-  if (file.bytes.size() > kMaxNativeConfig) return bad("is larger than 16 MiB", file.where());
+  if (file.bytes.size() > kMaxNativeConfig) return bad_native("is larger than 16 MiB", file.where());
   auto config = TRY(located(parse_native_config(text_of(file)), file.where()));
   Checkpoint checkpoint;
   checkpoint.container = "native";
@@ -121,7 +121,7 @@ Result<Checkpoint> read_native_parts(const OpenPart& open) {
 }
 
 Result<Checkpoint> read_native(const fs::path& path) {
-  const auto folder = folder_of(path);
+  const auto folder = native_folder(path);
   auto checkpoint =
       TRY(read_native_parts([&](const std::string& name) { return open_part(folder, name); }));
   checkpoint.path = path;

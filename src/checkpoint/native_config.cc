@@ -18,7 +18,7 @@ constexpr const char* kQuantization = "quantization";       // a key, and a docu
 constexpr std::array<std::string_view, 7> kTokenizerKinds = {
     "none", "tokenizer_json", "vocab_merges", "ranks", "vocabulary", "units", "sentencepiece"};
 
-Unexpected bad(std::string what) {
+Unexpected bad_config(std::string what) {
   return unexpected(ErrorCode::bad_checkpoint, std::move(what), {},
                     "download or copy the folder again, or convert the source again");
 }
@@ -26,13 +26,13 @@ Unexpected bad(std::string what) {
 // An object with these keys and no others. `name` is the object's own key, for errors.
 Status check_keys(const Json& json, const std::string& name,
                   std::initializer_list<std::string_view> keys) {
-  if (!json.is_object()) return bad(name + " is not a JSON object");
+  if (!json.is_object()) return bad_config(name + " is not a JSON object");
   for (const auto key : keys) {
-    if (!json.contains(key)) return bad(name + " has no \"" + std::string(key) + "\"");
+    if (!json.contains(key)) return bad_config(name + " has no \"" + std::string(key) + "\"");
   }
   for (const auto& [key, value] : json.items()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      return bad(name + " has the unknown key \"" + key + "\"");
+      return bad_config(name + " has the unknown key \"" + key + "\"");
     }
   }
   return {};
@@ -40,22 +40,22 @@ Status check_keys(const Json& json, const std::string& name,
 
 Result<std::string> text_at(const Json& object, const char* key) {
   const auto& value = object.at(key);
-  if (!value.is_string()) return bad("\"" + std::string(key) + "\" is not a text");
+  if (!value.is_string()) return bad_config("\"" + std::string(key) + "\" is not a text");
   return value.get<std::string>();
 }
 
 Result<std::string> word_at(const Json& object, const char* key) {
   auto text = TRY(text_at(object, key));
-  if (text.empty()) return bad("\"" + std::string(key) + "\" is empty");
+  if (text.empty()) return bad_config("\"" + std::string(key) + "\" is empty");
   return text;
 }
 
 Result<std::map<std::string, std::string>> texts_at(const Json& object, const char* key) {
   const auto& texts = object.at(key);
-  if (!texts.is_object()) return bad("\"" + std::string(key) + "\" is not a JSON object");
+  if (!texts.is_object()) return bad_config("\"" + std::string(key) + "\" is not a JSON object");
   std::map<std::string, std::string> out;
   for (const auto& [name, text] : texts.items()) {
-    if (!text.is_string()) return bad("\"" + name + "\" of \"" + key + "\" is not a text");
+    if (!text.is_string()) return bad_config("\"" + name + "\" of \"" + key + "\" is not a text");
     out.emplace(name, text.get<std::string>());
   }
   return out;
@@ -66,7 +66,7 @@ Result<Checksums> checksums_at(const Json& object, const char* key) {
   for (const auto& [name, text] : TRY(texts_at(object, key))) {
     const auto checksum = parse_checksum(text);
     if (!checksum) {
-      return bad("\"" + name + "\" has \"" + text + "\" as its checksum, not crc32:xxxxxxxx");
+      return bad_config("\"" + name + "\" has \"" + text + "\" as its checksum, not crc32:xxxxxxxx");
     }
     out.emplace(name, *checksum);
   }
@@ -75,14 +75,14 @@ Result<Checksums> checksums_at(const Json& object, const char* key) {
 
 Status check_document(const std::string& name, const std::string& text) {
   const auto json = parse_json(text, {});
-  if (!json || !json->is_object()) return bad("the document \"" + name + "\" is no JSON object");
-  if (name == kQuantization) return bad("\"quantization\" must not be among the documents");
+  if (!json || !json->is_object()) return bad_config("the document \"" + name + "\" is no JSON object");
+  if (name == kQuantization) return bad_config("\"quantization\" must not be among the documents");
   return {};
 }
 
 Result<std::int64_t> read_version(const Json& json) {
   if (!json.contains("format_version") || !json["format_version"].is_number_integer()) {
-    return bad("\"format_version\" is not a whole number");
+    return bad_config("\"format_version\" is not a whole number");
   }
   const auto& version = json["format_version"];
   if (version != kFullPrecision && version != kQuantized) {
@@ -97,9 +97,9 @@ Status read_source(const Json& json, NativeConfig& config) {
   TRY(check_keys(json, "\"source\"", {"container", "facts", "notes"}));
   config.source_container = TRY(word_at(json, "container"));
   config.source_facts = TRY(texts_at(json, "facts"));
-  if (!json["notes"].is_array()) return bad("\"notes\" is not a list");
+  if (!json["notes"].is_array()) return bad_config("\"notes\" is not a list");
   for (const auto& note : json["notes"]) {
-    if (!note.is_string()) return bad("\"notes\" is not a list of texts");
+    if (!note.is_string()) return bad_config("\"notes\" is not a list of texts");
     config.notes.push_back(note.get<std::string>());
   }
   return {};
@@ -110,7 +110,7 @@ Status read_tokenizer(const Json& json, NativeConfig& config) {
   config.tokenizer_kind = TRY(text_at(json, "kind"));
   if (std::find(kTokenizerKinds.begin(), kTokenizerKinds.end(), config.tokenizer_kind) ==
       kTokenizerKinds.end()) {
-    return bad("\"" + config.tokenizer_kind + "\" is no kind of tokenizer");
+    return bad_config("\"" + config.tokenizer_kind + "\" is no kind of tokenizer");
   }
   config.tokenizer_origin = TRY(text_at(json, "origin"));
   config.tokenizer_pattern = TRY(text_at(json, "pattern"));
@@ -122,18 +122,18 @@ Status read_tensors(const Json& json, NativeConfig& config) {
   TRY(check_keys(json, "\"tensors\"", {"file", "checksums"}));
   config.tensor_file = TRY(text_at(json, "file"));
   if (!is_safetensors_file_name(config.tensor_file)) {
-    return bad("\"" + config.tensor_file + "\" is not a plain .safetensors file name");
+    return bad_config("\"" + config.tensor_file + "\" is not a plain .safetensors file name");
   }
   config.tensors = TRY(checksums_at(json, "checksums"));
   return {};
 }
 
 Result<Json> parse_strictly(std::string_view text) {
-  if (text.size() > kMaxNativeConfig) return bad("is larger than 16 MiB");
+  if (text.size() > kMaxNativeConfig) return bad_config("is larger than 16 MiB");
   auto json = TRY(parse_json(text, {}));
-  if (has_duplicate_keys(text)) return bad("has a key twice in one object");
+  if (has_duplicate_keys(text)) return bad_config("has a key twice in one object");
   if (!json.is_object() || json.value("format", Json()) != Json(kFormat)) {
-    return bad("does not say \"format\": \"oasr\"");
+    return bad_config("does not say \"format\": \"oasr\"");
   }
   return json;
 }
@@ -144,13 +144,13 @@ Result<NativeConfig> parse_native_config(std::string_view text) {
   const auto json = TRY(parse_strictly(text));
   const auto version = TRY(read_version(json));
   if (json.contains(kQuantization) != (version == kQuantized)) {
-    return bad(version == kQuantized ? "is format version 2 (quantized) without a \"quantization\""
+    return bad_config(version == kQuantized ? "is format version 2 (quantized) without a \"quantization\""
                                      : "is format version 1 (full precision) and has a "
                                        "\"quantization\", which is version 2");
   }
   NativeConfig config;
   if (version == kQuantized) {
-    if (!json[kQuantization].is_object()) return bad("\"quantization\" is not a JSON object");
+    if (!json[kQuantization].is_object()) return bad_config("\"quantization\" is not a JSON object");
     config.quantization = json[kQuantization].dump();
     TRY(check_keys(json, "the file",
                    {"format", "format_version", "architecture", "source", "documents", "tokenizer",

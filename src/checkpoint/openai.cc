@@ -47,7 +47,7 @@ Result<Dims> read_dims(const TorchArchive& archive, PickleId id) {
   return dims;
 }
 
-Result<Checkpoint> read(const FileBytes& file) {
+Result<Checkpoint> read_archive(const FileBytes& file) {
   auto archive = TRY(TorchArchive::open(file));
   const auto top = TRY(archive.items(archive.pickle().root(), "the checkpoint"));
   const auto* dims = find(top, "dims");
@@ -75,7 +75,7 @@ int detect_openai(const fs::path& path) {
                                                                                      : kNotThis;
 }
 
-Result<Checkpoint> read_openai(const FileBytes& file) { return located(read(file), file.where()); }
+Result<Checkpoint> read_openai(const FileBytes& file) { return located(read_archive(file), file.where()); }
 
 Result<Checkpoint> read_openai(const fs::path& path) {
   return read_openai(TRY(FileBytes::map(path)));

@@ -9,16 +9,14 @@
 
 #include "base/byte_reader.h"
 #include "base/check.h"
+#include "checkpoint/damaged.h"
 
 namespace oasr {
 namespace {
 
 constexpr std::size_t kMaxNodes = std::size_t{1} << 21;
 
-Unexpected bad(std::string what) {
-  return unexpected(ErrorCode::bad_checkpoint, "pickle: " + std::move(what), {},
-                    "download or copy the file again");
-}
+Unexpected bad_pickle(std::string what) { return damaged("pickle", what); }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -46,7 +44,7 @@ class PickleMachine {
 
   Result<Pickle> run() {
     while (!stopped_) TRY(step(TRY(reader_.read<std::uint8_t>())));
-    if (stack_.size() != 1 || !marks_.empty()) return bad("ends with a stack of the wrong height");
+    if (stack_.size() != 1 || !marks_.empty()) return bad_pickle("ends with a stack of the wrong height");
     pickle_.root_ = stack_.back();
     return std::move(pickle_);
   }
@@ -64,12 +62,12 @@ class PickleMachine {
     if (const auto run = kOperations[code]) return (this->*run)();
     std::array<char, 8> hex{};
     std::snprintf(hex.data(), hex.size(), "0x%02x", code);
-    return bad(std::string("the opcode ") + hex.data() + " at byte " +
+    return bad_pickle(std::string("the opcode ") + hex.data() + " at byte " +
                std::to_string(reader_.offset() - 1) + " is not one that checkpoints use");
   }
 
   Status push(PickleNode node) {
-    if (pickle_.nodes_.size() >= kMaxNodes) return bad("more than 2,097,152 objects");
+    if (pickle_.nodes_.size() >= kMaxNodes) return bad_pickle("more than 2,097,152 objects");
     stack_.push_back(static_cast<PickleId>(pickle_.nodes_.size()));
     pickle_.nodes_.push_back(std::move(node));
     return {};
@@ -96,13 +94,13 @@ class PickleMachine {
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
   Result<PickleId> pop() {
-    if (stack_.size() <= floor()) return bad("takes from an empty stack");
+    if (stack_.size() <= floor()) return bad_pickle("takes from an empty stack");
     const auto id = stack_.back();
     stack_.pop_back();
     return id;
   }
   Result<std::vector<PickleId>> pop_to_mark() {
-    if (marks_.empty()) return bad("a MARK is missing");
+    if (marks_.empty()) return bad_pickle("a MARK is missing");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     std::vector<PickleId> items(first, stack_.end());
     stack_.erase(first, stack_.end());
@@ -111,7 +109,7 @@ class PickleMachine {
   }
   // The node on top, to which items are added.
   Result<PickleNode*> top() {
-    if (stack_.size() <= floor()) return bad("takes from an empty stack");
+    if (stack_.size() <= floor()) return bad_pickle("takes from an empty stack");
     return &pickle_.nodes_[stack_.back()];
   }
 
@@ -126,26 +124,26 @@ class PickleMachine {
     const bool open = node->kind == PickleKind::call;
     const bool fits = pairs ? node->kind == PickleKind::dict
                             : node->kind == PickleKind::list || node->kind == PickleKind::set;
-    if (!open && !fits) return bad("adds items to what can hold none");
-    if (pairs && items.size() % 2 != 0) return bad("a key without a value");
+    if (!open && !fits) return bad_pickle("adds items to what can hold none");
+    if (pairs && items.size() % 2 != 0) return bad_pickle("a key without a value");
     node->items.insert(node->items.end(), items.begin(), items.end());
     return {};
   }
   Status put(std::uint64_t key) {
-    if (stack_.size() <= floor()) return bad("remembers an empty stack");
+    if (stack_.size() <= floor()) return bad_pickle("remembers an empty stack");
     memo_[key] = stack_.back();
     return {};
   }
   Status get(std::uint64_t key) {
     const auto it = memo_.find(key);
-    if (it == memo_.end()) return bad("recalls what was never remembered");
+    if (it == memo_.end()) return bad_pickle("recalls what was never remembered");
     stack_.push_back(it->second);
     return {};
   }
   Result<std::string_view> line() {
     const auto rest = as_text(bytes_.subspan(reader_.offset()));
     const auto end = rest.find('\n');
-    if (end == rest.npos) return bad("a line without an end");
+    if (end == rest.npos) return bad_pickle("a line without an end");
     (void)TRY(reader_.take(end + 1));
     return rest.substr(0, end);
   }
@@ -159,17 +157,17 @@ class PickleMachine {
 
   Status op_proto() {
     const auto version = TRY(reader_.read<std::uint8_t>());
-    return version <= 5 ? Status() : bad("protocol " + std::to_string(version));
+    return version <= 5 ? Status() : bad_pickle("protocol " + std::to_string(version));
   }
   Status op_frame() {
     const auto size = TRY(reader_.read<std::uint64_t>());
-    return size <= reader_.remaining() ? Status() : bad("a frame larger than the file");
+    return size <= reader_.remaining() ? Status() : bad_pickle("a frame larger than the file");
   }
   Status op_stop() { return stopped_ = true, Status(); }
   Status op_mark() { return marks_.push_back(stack_.size()), Status(); }
   Status op_pop() {
     if (stack_.size() > floor()) return stack_.pop_back(), Status();
-    if (marks_.empty()) return bad("takes from an empty stack");
+    if (marks_.empty()) return bad_pickle("takes from an empty stack");
     return marks_.pop_back(), Status();
   }
   Status op_pop_mark() { return (void)TRY(pop_to_mark()), Status(); }
@@ -213,7 +211,7 @@ class PickleMachine {
   Status op_empty_dict() { return push_kind(PickleKind::dict); }
   Status op_dict() {
     auto items = TRY(pop_to_mark());
-    if (items.size() % 2 != 0) return bad("a key without a value");
+    if (items.size() % 2 != 0) return bad_pickle("a key without a value");
     return push_kind(PickleKind::dict, std::move(items));
   }
   Status op_setitem() {
@@ -236,7 +234,7 @@ class PickleMachine {
     const auto& name = pickle_.nodes_[TRY(pop())];
     const auto& module = pickle_.nodes_[TRY(pop())];
     if (name.kind != PickleKind::text || module.kind != PickleKind::text) {
-      return bad("a global without a name");
+      return bad_pickle("a global without a name");
     }
     return push_global(module.text, name.text);
   }

@@ -80,6 +80,11 @@ bool path_exists(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+fs::path folder_of(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? path : path.parent_path();
+}
+
 std::string first_bytes(const fs::path& path, std::size_t size) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return {};  // never read from a pipe or a device

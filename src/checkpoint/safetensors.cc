@@ -6,18 +6,16 @@
 
 #include "base/byte_reader.h"
 #include "base/json.h"
+#include "checkpoint/damaged.h"
 
 namespace oasr {
 namespace {
 
-constexpr std::size_t kMaxName = 512;
+constexpr std::size_t kMaxTensorName = 512;
 constexpr std::string_view kMetadata = "__metadata__";  // the key of free text in the header
 constexpr std::size_t kSizeField = 8;
 
-Unexpected bad(std::string what) {
-  return unexpected(ErrorCode::bad_checkpoint, "safetensors: " + std::move(what), {},
-                    "download or copy the file again");
-}
+Unexpected bad_safetensors(std::string what) { return damaged("safetensors", what); }
 
 struct DTypeRow {
   std::string_view name;
@@ -141,19 +139,19 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 };
 
 Result<std::vector<HeaderEntry>> parse_header(std::string_view text) {
-  if (text.empty() || text.front() != '{') return bad("the header does not begin with '{'");
-  if (text.find('\0') != text.npos) return bad("the header has a zero byte");
+  if (text.empty() || text.front() != '{') return bad_safetensors("the header does not begin with '{'");
+  if (text.find('\0') != text.npos) return bad_safetensors("the header has a zero byte");
   HeaderHandler handler;
-  if (!Json::sax_parse(text.begin(), text.end(), &handler)) return bad(handler.problem);
+  if (!Json::sax_parse(text.begin(), text.end(), &handler)) return bad_safetensors(handler.problem);
   return std::move(handler.entries);
 }
 
 Result<StoredTensor> place(const HeaderEntry& entry, std::span<const std::byte> data) {
   const auto refuse = [&](const std::string& why) {
-    return bad("the tensor '" + entry.name + "' " + why);
+    return bad_safetensors("the tensor '" + entry.name + "' " + why);
   };
   if (!is_safetensors_name(entry.name)) {
-    return bad("a tensor name is longer than 512 bytes or has control characters");
+    return bad_safetensors("a tensor name is longer than 512 bytes or has control characters");
   }
   const auto row =
       std::find_if(kDTypes.begin(), kDTypes.end(), [&](auto& r) { return r.name == entry.dtype; });
@@ -181,30 +179,30 @@ Status check_contiguous(std::vector<HeaderEntry>& entries, std::size_t data_size
   std::uint64_t at = 0;
   for (const auto& entry : entries) {
     if (entry.offsets[0] != at) {
-      return bad("the tensor '" + entry.name + "' begins at " + std::to_string(entry.offsets[0]) +
+      return bad_safetensors("the tensor '" + entry.name + "' begins at " + std::to_string(entry.offsets[0]) +
                  ", the data before it ends at " + std::to_string(at) +
                  ": tensors overlap or leave a hole");
     }
     at = entry.offsets[1];
   }
   if (at != data_size) {
-    return bad("the tensors end at byte " + std::to_string(at) + " of the data, the file at byte " +
+    return bad_safetensors("the tensors end at byte " + std::to_string(at) + " of the data, the file at byte " +
                std::to_string(data_size));
   }
   return {};
 }
 
-Result<std::vector<HeaderEntry>> read_header(ByteReader& reader) {
+Result<std::vector<HeaderEntry>> read_entries(ByteReader& reader) {
   const auto header_size = TRY(reader.read<std::uint64_t>());
   if (header_size > kMaxSafetensorsHeader) {
-    return bad("a header of " + std::to_string(header_size) + " bytes");
+    return bad_safetensors("a header of " + std::to_string(header_size) + " bytes");
   }
   return parse_header(TRY(reader.take_string(header_size)));
 }
 
-Result<StateDict> read(const FileBytes& file) {
+Result<StateDict> read_tensors(const FileBytes& file) {
   ByteReader reader(file.bytes, "safetensors file");
-  auto entries = TRY(read_header(reader));
+  auto entries = TRY(read_entries(reader));
   const auto data = file.bytes.subspan(reader.offset());
   StateDict dict;
   for (const auto& entry : entries) dict.tensors.emplace(entry.name, TRY(place(entry, data)));
@@ -248,7 +246,7 @@ Result<Index> read_index(const std::filesystem::path& path) {
 
 bool is_safetensors_name(std::string_view name) {
   const auto printable = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; };
-  return name.size() <= kMaxName && name != kMetadata &&
+  return name.size() <= kMaxTensorName && name != kMetadata &&
          std::all_of(name.begin(), name.end(), printable);
 }
 
@@ -264,13 +262,13 @@ bool is_safetensors_file_name(std::string_view name) {
 }
 
 Result<StateDict> read_safetensors(const FileBytes& file) {
-  return located(read(file), file.where());
+  return located(read_tensors(file), file.where());
 }
 
 Result<std::set<std::string, std::less<>>> safetensors_names(const FileBytes& file) {
   ByteReader reader(file.bytes, "safetensors file");
   std::set<std::string, std::less<>> names;
-  for (const auto& entry : TRY(located(read_header(reader), file.where()))) {
+  for (const auto& entry : TRY(located(read_entries(reader), file.where()))) {
     if (is_safetensors_name(entry.name)) names.insert(entry.name);
   }
   return names;

@@ -7,7 +7,7 @@ namespace {
 
 using enum StorageFormat;
 
-constexpr std::array kNames = {
+constexpr std::array kFormatNames = {
     EnumName<StorageFormat>{f64, "float64"},
     EnumName<StorageFormat>{f32, "float32"},
     EnumName<StorageFormat>{f16, "float16"},
@@ -75,7 +75,7 @@ Block block_of(StorageFormat format) {
 
 }  // namespace
 
-std::span<const EnumName<StorageFormat>> storage_format_names() { return kNames; }
+std::span<const EnumName<StorageFormat>> storage_format_names() { return kFormatNames; }
 
 std::optional<std::size_t> storage_bytes(StorageFormat format, const Shape& shape) {
   const auto block = block_of(format);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kVerifyBytes = std::size_t{32} << 20;  // resident at once while verifying
 
-Unexpected bad(std::string what) { return unexpected(ErrorCode::bad_checkpoint, std::move(what)); }
+Unexpected bad_checksums(std::string what) { return unexpected(ErrorCode::bad_checkpoint, std::move(what)); }
 
 std::string name_of(StorageFormat format) { return std::string(enum_name(storage_format_names(), format)); }
 
@@ -63,10 +63,10 @@ Unexpected not_as_written(const std::string& name, const StoredTensor& tensor, s
                           std::uint32_t expected, std::string_view document) {
   const std::string shape = " " + tensor.shape.to_string();
   if (const auto before = format_before(tensor, expected)) {
-    return bad("the tensor '" + name + "' is " + name_of(tensor.format) + shape + " instead of " + name_of(*before) +
+    return bad_checksums("the tensor '" + name + "' is " + name_of(tensor.format) + shape + " instead of " + name_of(*before) +
                shape + ", which the checksum in " + std::string(document) + " is of");
   }
-  return bad("the tensor '" + name + "', " + name_of(tensor.format) + shape + ", has the checksum " +
+  return bad_checksums("the tensor '" + name + "', " + name_of(tensor.format) + shape + ", has the checksum " +
              checksum_text(found) + ", not " + checksum_text(expected) + " as in " + std::string(document) +
              ": it is corrupt");
 }
@@ -116,7 +116,7 @@ Status check_tensor_names(const std::set<std::string, std::less<>>& names, const
     what += (what.empty() ? "holds the tensor '" : " and holds '") + extra + "', which is not in " +
             std::string(document);
   }
-  return bad(std::move(what));
+  return bad_checksums(std::move(what));
 }
 
 Status check_tensors(const StateDict& dict, const Checksums& table, std::string_view document) {

@@ -5,7 +5,7 @@
 namespace oasr {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 bool stands_for_itself(unsigned char byte) { return byte >= 0x20 && byte < 0x7F && byte != '\\'; }
 
@@ -22,8 +22,8 @@ std::optional<std::string> read_line(std::string_view line) {
       line.remove_prefix(2);
     } else {
       if (!line.starts_with("\\x") || line.size() < 4) return std::nullopt;
-      const auto high = kDigits.find(line[2]), low = kDigits.find(line[3]);
-      if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+      const auto high = kHexDigits.find(line[2]), low = kHexDigits.find(line[3]);
+      if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
       const auto byte = static_cast<unsigned char>(high * 16 + low);
       if (stands_for_itself(byte) || byte == '\\') return std::nullopt;
       token += static_cast<char>(byte);
@@ -45,7 +45,7 @@ std::string write_token_lines(std::span<const std::string> tokens) {
       } else if (c == '\\') {
         text += "\\\\";
       } else {
-        text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+        text += {'\\', 'x', kHexDigits[byte >> 4], kHexDigits[byte & 15]};
       }
     }
     text += '\n';

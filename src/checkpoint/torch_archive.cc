@@ -12,7 +12,7 @@ constexpr std::uint64_t kMaxPickle = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMaxMark = 64;  // bytes of the entry "byteorder"
 constexpr int kMaxWrappers = 4;         // a Parameter around a tensor around …
 
-Unexpected bad(std::string what) {
+Unexpected bad_torch(std::string what) {
   return unexpected(ErrorCode::bad_checkpoint, "PyTorch file: " + std::move(what));
 }
 
@@ -98,7 +98,7 @@ struct TorchArchive::View {
   // No index may leave the storage, and no element may be counted more often than the storage has
   // elements: a stride of 0 would make a small file fill the memory.
   Status check() const {
-    const auto refuse = [&](const char* why) { return bad("the tensor '" + name + "' " + why); };
+    const auto refuse = [&](const char* why) { return bad_torch("the tensor '" + name + "' " + why); };
     if (shape.elements() == 0) return {};
     std::uint64_t last = offset;
     for (std::size_t axis = 0; axis < extents.size(); ++axis) {
@@ -145,21 +145,21 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(
   const bool ordered = node.kind == PickleKind::call &&
                        pickle_.is_global(node.items[0], "collections", "OrderedDict");
   if (node.kind != PickleKind::dict && !ordered) {
-    return bad(std::string(what) + " is " + pickle_.describe(id) +
+    return bad_torch(std::string(what) + " is " + pickle_.describe(id) +
                ", not a dict; it was not called or loaded");
   }
   if (ordered && !pickle_[node.items[1]].items.empty()) {
-    return bad(std::string(what) + " is built in an unknown way");
+    return bad_torch(std::string(what) + " is built in an unknown way");
   }
   std::vector<std::pair<std::string, PickleId>> pairs;
   std::set<std::string_view> names;
   for (std::size_t at = ordered ? 2 : 0; at + 1 < node.items.size(); at += 2) {
     const auto& key = pickle_[node.items[at]];
     if (key.kind != PickleKind::text) {
-      return bad(std::string(what) + " has " + pickle_.describe(node.items[at]) + " as a key");
+      return bad_torch(std::string(what) + " has " + pickle_.describe(node.items[at]) + " as a key");
     }
     if (!names.insert(key.text).second) {
-      return bad(std::string(what) + " has the key '" + std::string(key.text) + "' twice");
+      return bad_torch(std::string(what) + " has the key '" + std::string(key.text) + "' twice");
     }
     pairs.emplace_back(key.text, node.items[at + 1]);
   }
@@ -171,7 +171,7 @@ Result<std::vector<std::pair<std::string, PickleId>>> TorchArchive::items(
 Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id,
                                                           std::string_view name) const {
   const auto refuse = [&](const std::string& what) {
-    return bad("'" + std::string(name) + "' is " + what + ", not a tensor; it was not called");
+    return bad_torch("'" + std::string(name) + "' is " + what + ", not a tensor; it was not called");
   };
   if (pickle_[id].kind != PickleKind::call) return refuse(pickle_.describe(id));
   PickleId callee = pickle_[id].items[0], tuple = pickle_[id].items[1];
@@ -205,7 +205,7 @@ Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id,
 // must be known already.
 Status TorchArchive::fill_storage(View& view, PickleId storage) const {
   const auto refuse = [&](const std::string& why) {
-    return bad("the storage of '" + view.name + "' " + why);
+    return bad_torch("the storage of '" + view.name + "' " + why);
   };
   const auto& reference = pickle_[storage];
   if (reference.kind != PickleKind::persistent) return refuse("is " + pickle_.describe(storage));
@@ -249,7 +249,7 @@ Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name
   View view;
   view.name = name;
   const auto refuse = [&] {
-    return bad("the tensor '" + view.name + "' has an unknown description");
+    return bad_torch("the tensor '" + view.name + "' has an unknown description");
   };
   const auto numbers = [&](PickleId from, std::vector<std::int64_t>& out) {
     // A shape is a tuple, or a call of torch.Size with one.
@@ -289,7 +289,7 @@ Result<StoredTensor> TorchArchive::copy(const View& view) {
   const auto size = item_size(view.format);
   const auto elements = static_cast<std::uint64_t>(view.shape.elements());
   copied_ += elements * size;  // each at most one storage: can not overflow before it is refused
-  if (copied_ > file_.bytes.size()) return bad("has views that expand to more than the file");
+  if (copied_ > file_.bytes.size()) return bad_torch("has views that expand to more than the file");
   auto buffer = std::make_shared<std::vector<std::byte>>(elements * size);
   std::array<std::int64_t, Shape::kMaxRank> index{};
   for (std::uint64_t i = 0; i < elements; ++i) {

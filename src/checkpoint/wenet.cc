@@ -11,14 +11,9 @@
 namespace oasr {
 namespace {
 
-constexpr const char* kConfig = "train.yaml";
+constexpr const char* kTrainConfig = "train.yaml";
 
 // A folder, or a file in it.
-fs::path folder_of(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) ? path : path.parent_path();
-}
-
 bool is_torch_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored) && first_bytes(path, 4) == "PK\3\4";
@@ -66,7 +61,7 @@ Status check_kind(const std::vector<std::string>& top, const std::vector<std::st
                     path.string(), "give the final.pt or avg_*.pt that WeNet's training wrote beside the train.yaml");
 }
 
-Status read_weights(Checkpoint& checkpoint, const fs::path& path) {
+Status read_wenet_weights(Checkpoint& checkpoint, const fs::path& path) {
   const FileBytes file = TRY(FileBytes::map(path));
   auto archive = TRY(located(TorchArchive::open(file), file.where()));
   auto items = TRY(located(archive.items(archive.pickle().root(), "the checkpoint"), file.where()));
@@ -173,10 +168,10 @@ bool names_an_encoder(const fs::path& config) {
 
 int detect_wenet(const fs::path& path) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored) && path.filename() != kConfig && !is_torch_file(path)) {
+  if (fs::is_regular_file(path, ignored) && path.filename() != kTrainConfig && !is_torch_file(path)) {
     return kNotThis;
   }
-  const fs::path folder = folder_of(path), config = folder / kConfig;
+  const fs::path folder = folder_of(path), config = folder / kTrainConfig;
   if (!path_exists(config)) return kNotThis;
   if (names_an_encoder(config)) return kByConfig;
   // Other programs write a train.yaml too: beside a final.pt it is more likely WeNet's, and incomplete.
@@ -188,7 +183,7 @@ Result<Checkpoint> read_wenet(const fs::path& path) {
   Checkpoint checkpoint;
   checkpoint.container = "wenet";
   checkpoint.path = path;
-  const fs::path config = folder / kConfig;
+  const fs::path config = folder / kTrainConfig;
   checkpoint.files.push_back(config);
   const Json json = TRY(parse_yaml(TRY(read_text_file(config)), config.string()));
   if (!json.is_object()) {
@@ -200,10 +195,10 @@ Result<Checkpoint> read_wenet(const fs::path& path) {
                       there ? "has an encoder_conf that is not a mapping" : "has no encoder_conf", config.string(),
                       "take the train.yaml that WeNet's training wrote beside the checkpoint");
   }
-  checkpoint.documents[kConfig] = json.dump();
+  checkpoint.documents[kTrainConfig] = json.dump();
   TRY(read_cmvn(checkpoint, folder, json));
   TRY(read_units(checkpoint, folder, json));
-  TRY(read_weights(checkpoint, is_torch_file(path) ? path : TRY(weights_in(folder))));
+  TRY(read_wenet_weights(checkpoint, is_torch_file(path) ? path : TRY(weights_in(folder))));
   return checkpoint;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/byte_reader.h"
+#include "checkpoint/damaged.h"
 
 namespace oasr {
 namespace {
@@ -23,10 +24,7 @@ constexpr std::uint16_t kIn64Short = 0xFFFF;
 constexpr std::uint16_t kEncrypted = 0x0001 | 0x0040 | 0x2000;
 constexpr std::uint16_t kMaxNameSize = 1024;
 
-Unexpected bad(std::string what) {
-  return unexpected(ErrorCode::bad_checkpoint, "zip archive: " + std::move(what), {},
-                    "download or copy the file again");
-}
+Unexpected bad_zip(std::string what) { return damaged("zip archive", what); }
 
 ByteReader reader_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   ByteReader reader(bytes, "zip archive");
@@ -47,7 +45,7 @@ struct Directory {
 
 // The end record is searched from the back, as a comment of up to 65,535 bytes may follow it.
 Result<std::size_t> find_end_record(std::span<const std::byte> bytes) {
-  if (bytes.size() < kEndSize) return bad("too small for an end record");
+  if (bytes.size() < kEndSize) return bad_zip("too small for an end record");
   const std::size_t last = bytes.size() - kEndSize;
   const std::size_t first = last - std::min<std::size_t>(last, 0xFFFF);
   for (std::size_t at = last + 1; at-- > first;) {
@@ -55,7 +53,7 @@ Result<std::size_t> find_end_record(std::span<const std::byte> bytes) {
     const auto comment = reader_at(bytes, at + kEndSize - 2).read<std::uint16_t>().value_or(0);
     if (at + kEndSize + comment == bytes.size()) return at;
   }
-  return bad("no end record: the file is truncated or no zip archive");
+  return bad_zip("no end record: the file is truncated or no zip archive");
 }
 
 Result<Directory> read_directory64(std::span<const std::byte> bytes, std::size_t locator) {
@@ -63,10 +61,10 @@ Result<Directory> read_directory64(std::span<const std::byte> bytes, std::size_t
   const auto disk = TRY(reader.read<std::uint32_t>());
   const auto offset = TRY(reader.read<std::uint64_t>());
   const auto disks = TRY(reader.read<std::uint32_t>());
-  if (disk != 0 || disks > 1) return bad("spread over several files");
+  if (disk != 0 || disks > 1) return bad_zip("spread over several files");
   if (locator < kEnd64Size || offset != locator - kEnd64Size ||
       magic_at(bytes, offset) != kEnd64Magic) {
-    return bad("the zip64 end record is not where the locator says");
+    return bad_zip("the zip64 end record is not where the locator says");
   }
   reader = reader_at(bytes, offset + 4 + 8 + 2 + 2 + 4 + 4);
   Directory directory{.end = offset};
@@ -74,7 +72,7 @@ Result<Directory> read_directory64(std::span<const std::byte> bytes, std::size_t
   directory.entries = TRY(reader.read<std::uint64_t>());
   directory.size = TRY(reader.read<std::uint64_t>());
   directory.offset = TRY(reader.read<std::uint64_t>());
-  if (here != directory.entries) return bad("spread over several files");
+  if (here != directory.entries) return bad_zip("spread over several files");
   return directory;
 }
 
@@ -90,17 +88,17 @@ Result<Directory> read_directory(std::span<const std::byte> bytes) {
   directory.entries = TRY(reader.read<std::uint16_t>());
   directory.size = TRY(reader.read<std::uint32_t>());
   directory.offset = TRY(reader.read<std::uint32_t>());
-  if (disk != 0 || here != directory.entries) return bad("spread over several files");
+  if (disk != 0 || here != directory.entries) return bad_zip("spread over several files");
   return directory;
 }
 
 Status check_name(const std::string& name) {
-  const auto refuse = [&](const char* why) { return bad("the entry '" + name + "' " + why); };
-  if (name.empty()) return bad("an entry without a name");
+  const auto refuse = [&](const char* why) { return bad_zip("the entry '" + name + "' " + why); };
+  if (name.empty()) return bad_zip("an entry without a name");
   if (name.front() == '/') return refuse("has an absolute path");
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\\') {
-      return bad("an entry has a control character or a backslash in its name");
+      return bad_zip("an entry has a control character or a backslash in its name");
     }
   }
   std::string_view rest = name;
@@ -136,15 +134,15 @@ Status apply_zip64(CentralRecord& record, std::span<const std::byte> extra, std:
       if (*field == kIn64) *field = TRY(values.read<std::uint64_t>());
     }
     if (disk == kIn64Short) disk = TRY(values.read<std::uint32_t>()) == 0 ? 0 : 1;
-    if (disk != 0) return bad("spread over several files");
+    if (disk != 0) return bad_zip("spread over several files");
     return {};
   }
-  return bad("the entry '" + record.entry.name + "' has no zip64 sizes");
+  return bad_zip("the entry '" + record.entry.name + "' has no zip64 sizes");
 }
 
 Result<CentralRecord> read_central(ByteReader& reader) {
   if (TRY(reader.read<std::uint32_t>()) != kCentralMagic) {
-    return bad("a directory record is corrupt");
+    return bad_zip("a directory record is corrupt");
   }
   (void)TRY(reader.take(4));  // versions
   const auto flags = TRY(reader.read<std::uint16_t>());
@@ -160,13 +158,13 @@ Result<CentralRecord> read_central(ByteReader& reader) {
   const auto disk = TRY(reader.read<std::uint16_t>());
   (void)TRY(reader.take(6));  // attributes
   record.entry.header_offset = TRY(reader.read<std::uint32_t>());
-  if (name_size > kMaxNameSize) return bad("a name is longer than 1024 bytes");
+  if (name_size > kMaxNameSize) return bad_zip("a name is longer than 1024 bytes");
   record.entry.name = TRY(reader.take_string(name_size));
   TRY(check_name(record.entry.name));
   const auto extra = TRY(reader.take(extra_size));
   (void)TRY(reader.take(comment_size));
   TRY(apply_zip64(record, extra, disk));
-  if (flags & kEncrypted) return bad("the entry '" + record.entry.name + "' is encrypted");
+  if (flags & kEncrypted) return bad_zip("the entry '" + record.entry.name + "' is encrypted");
   return record;
 }
 
@@ -175,12 +173,12 @@ Status locate(CentralRecord& record, std::span<const std::byte> before_directory
   auto& entry = record.entry;
   const auto quoted = "the entry '" + entry.name + "' ";
   if (record.method != 0 && record.method != 8) {
-    return bad(quoted + "is compressed with method " + std::to_string(record.method) +
+    return bad_zip(quoted + "is compressed with method " + std::to_string(record.method) +
                ", only stored and deflate are read");
   }
   entry.method = static_cast<ZipMethod>(record.method);
   if (entry.method == ZipMethod::stored && entry.size != record.compressed) {
-    return bad(quoted + "is stored with two different sizes");
+    return bad_zip(quoted + "is stored with two different sizes");
   }
   auto reader = reader_at(before_directory, entry.header_offset);
   const auto magic = TRY(reader.read<std::uint32_t>());
@@ -191,7 +189,7 @@ Status locate(CentralRecord& record, std::span<const std::byte> before_directory
   const auto extra_size = TRY(reader.read<std::uint16_t>());
   if (magic != kLocalMagic || method != record.method || name_size != entry.name.size() ||
       TRY(reader.take_string(name_size)) != entry.name) {
-    return bad(quoted + "has a local header that disagrees with the directory");
+    return bad_zip(quoted + "has a local header that disagrees with the directory");
   }
   (void)TRY(reader.take(extra_size));
   entry.data = TRY(reader.take(record.compressed));
@@ -207,7 +205,7 @@ Status check_apart(const std::vector<ZipEntry>& entries, std::span<const std::by
   std::uint64_t end = 0;
   for (const auto* entry : order) {
     if (entry->header_offset < end) {
-      return bad("the entry '" + entry->name + "' overlaps another one");
+      return bad_zip("the entry '" + entry->name + "' overlaps another one");
     }
     end = static_cast<std::uint64_t>(entry->data.data() - archive.data()) + entry->data.size();
   }
@@ -222,7 +220,7 @@ Result<std::vector<std::size_t>> sort_by_name(const std::vector<ZipEntry>& entri
             [&](auto a, auto b) { return entries[a].name < entries[b].name; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto& name = entries[order[i]].name;
-    if (name == entries[order[i - 1]].name) return bad("the entry '" + name + "' appears twice");
+    if (name == entries[order[i - 1]].name) return bad_zip("the entry '" + name + "' appears twice");
   }
   return order;
 }
@@ -231,9 +229,9 @@ Result<std::vector<ZipEntry>> read_entries(std::span<const std::byte> bytes) {
   const auto directory = TRY(read_directory(bytes));
   // A prefix before the archive (self-extracting files) is refused with this, too.
   if (directory.offset > directory.end || directory.size != directory.end - directory.offset) {
-    return bad("the directory is not where the end record says");
+    return bad_zip("the directory is not where the end record says");
   }
-  if (directory.entries > directory.size / kCentralSize) return bad("more entries than fit");
+  if (directory.entries > directory.size / kCentralSize) return bad_zip("more entries than fit");
   ByteReader reader(bytes.subspan(directory.offset, directory.size), "zip directory");
   std::vector<ZipEntry> entries;
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
@@ -241,7 +239,7 @@ Result<std::vector<ZipEntry>> read_entries(std::span<const std::byte> bytes) {
     TRY(locate(record, bytes.first(directory.offset)));
     entries.push_back(std::move(record.entry));
   }
-  if (reader.remaining() > 0) return bad("bytes left over in the directory");
+  if (reader.remaining() > 0) return bad_zip("bytes left over in the directory");
   TRY(check_apart(entries, bytes));
   return entries;
 }
@@ -307,7 +305,7 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
 
 Status ZipArchive::extract(const ZipEntry& entry, std::uint64_t limit, const Sink& sink) const {
   const auto refuse = [&](const std::string& why) {
-    auto error = bad("the entry '" + entry.name + "' " + why);
+    auto error = bad_zip("the entry '" + entry.name + "' " + why);
     error.error.where = where_;
     return error;
   };

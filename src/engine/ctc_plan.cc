@@ -19,10 +19,6 @@ constexpr EnumName<CtcMode> kModes[] = {
 
 constexpr int kWidestBeam = 64;
 
-Unexpected refuse(const char* option, std::string what, std::string remedy = {}) {
-  return unexpected(ErrorCode::invalid_argument, std::move(what), option, std::move(remedy));
-}
-
 std::string mode_names() {
   std::string names;
   for (const auto& row : kModes) names += (names.empty() ? "" : ", ") + std::string(row.name);

@@ -14,7 +14,7 @@ namespace oasr::engine {
 namespace {
 
 // A recording that is decoded now, with its audio.
-struct Active {
+struct ActiveCtc {
   std::size_t index = 0;
   std::unique_ptr<AudioSource> owned;  // empty when the caller's
   std::unique_ptr<CtcRecording> recording;
@@ -43,7 +43,7 @@ struct CtcTranscriber::Impl {
   template <class Admit>
   void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
            InOrder& results) {
-    std::vector<Active> active;
+    std::vector<ActiveCtc> active;
     std::vector<InFlight> pass;
     while (true) {
       while (active.size() < limit && admit(active)) {
@@ -51,12 +51,12 @@ struct CtcTranscriber::Impl {
       if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       pass.clear();
-      for (Active& entry : active) {
+      for (ActiveCtc& entry : active) {
         if (stop) entry.recording->fail(cancelled_error());
       }
       auto features = next_features(active);
       for (std::size_t i = 0; i < active.size(); ++i) {
-        Active& entry = active[i];
+        ActiveCtc& entry = active[i];
         if (features[i].empty()) {
           results.add(entry.index, entry.recording->take_result());
           entry.recording.reset();
@@ -66,13 +66,13 @@ struct CtcTranscriber::Impl {
           utterance.features = std::move(features[i]);
         }
       }
-      std::erase_if(active, [](const Active& entry) { return !entry.recording; });
+      std::erase_if(active, [](const ActiveCtc& entry) { return !entry.recording; });
       if (!pass.empty()) decode_pass(plan, pass);
     }
   }
 
   // Of an utterance of each; empty: the recording is over.
-  std::vector<std::vector<float>> next_features(const std::vector<Active>& active) {
+  std::vector<std::vector<float>> next_features(const std::vector<ActiveCtc>& active) {
     const Stopwatch watch(times.features);
     std::vector<std::vector<float>> features(active.size());
     const auto next = [&](std::int64_t i, int) {
@@ -253,7 +253,7 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
   const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
   InOrder results(done);
   bool admitted = false;
-  const auto admit = [&](std::vector<Active>& active) {
+  const auto admit = [&](std::vector<ActiveCtc>& active) {
     if (std::exchange(admitted, true)) return false;
     auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get(),
                                                     *impl_->context.pool);
@@ -280,7 +280,7 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
   };
   InOrder results(counted);
   std::size_t next = 0;
-  const auto admit = [&](std::vector<Active>& active) {
+  const auto admit = [&](std::vector<ActiveCtc>& active) {
     if (next == count) return false;
     const std::size_t index = next++;
     const bool stop = callbacks.cancelled && callbacks.cancelled();
@@ -290,7 +290,7 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
       return true;
     }
     active.push_back({index, std::move(*audio), nullptr});
-    Active& entry = active.back();
+    ActiveCtc& entry = active.back();
     entry.recording = std::make_unique<CtcRecording>(*plan, *entry.owned, each, impl_->front_end.get(),
                                                       *impl_->context.pool);
     return true;

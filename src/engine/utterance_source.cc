@@ -6,7 +6,7 @@
 namespace oasr::engine {
 namespace {
 
-constexpr std::size_t kRead = 128'000;  // samples at a time: work for many threads
+constexpr std::size_t kReadTogether = 128'000;  // samples at a time: work for many threads
 
 // For recordings that are cut only because they are long: pauses between sentences.
 VadOptions pauses() {
@@ -27,7 +27,7 @@ UtteranceSource::UtteranceSource(AudioSource& audio, int sample_rate, const VadO
 // Appends the next samples to what is held, and hears them when the recording is cut.
 Status UtteranceSource::read_more() {
   const std::size_t before = held_.size();
-  held_.resize(before + kRead);
+  held_.resize(before + kReadTogether);
   const std::size_t count = TRY(audio_.read(std::span(held_).subspan(before)));
   held_.resize(before + count);
   samples_ += static_cast<std::int64_t>(count);

@@ -10,10 +10,6 @@
 namespace oasr::engine {
 namespace {
 
-Unexpected refuse(const char* option, std::string what, std::string remedy = {}) {
-  return unexpected(ErrorCode::invalid_argument, std::move(what), option, std::move(remedy));
-}
-
 bool is_number(double value) { return std::isfinite(value); }
 
 bool any_zero_temperature(const TranscribeOptions& options) {

@@ -21,7 +21,7 @@ class Draw {
   std::size_t n_;
 };
 
-std::optional<double> percent(const Share& share) {
+std::optional<double> share_percent(const Share& share) {
   if (share.reference == 0) return std::nullopt;
   return 100.0 * static_cast<double>(share.errors) / static_cast<double>(share.reference);
 }
@@ -35,7 +35,7 @@ Interval ends(std::vector<double>& rates) {
   return {rates[low], rates[high]};
 }
 
-void add(Share& sum, const Share& share) {
+void add_share(Share& sum, const Share& share) {
   sum.errors += share.errors;
   sum.reference += share.reference;
 }
@@ -51,10 +51,10 @@ std::vector<Interval> intervals(std::span<const std::vector<Share>> shares, int 
     std::vector<Share> sums(shares.size());
     for (std::size_t k = 0; k < utterances; ++k) {
       const auto at = draw();
-      for (std::size_t rate = 0; rate < shares.size(); ++rate) add(sums[rate], shares[rate][at]);
+      for (std::size_t rate = 0; rate < shares.size(); ++rate) add_share(sums[rate], shares[rate][at]);
     }
     for (std::size_t rate = 0; rate < shares.size(); ++rate) {
-      if (const auto value = percent(sums[rate])) rates[rate].push_back(*value);
+      if (const auto value = share_percent(sums[rate])) rates[rate].push_back(*value);
     }
   }
   std::vector<Interval> found;
@@ -70,10 +70,10 @@ Paired paired_interval(std::span<const Share> a, std::span<const Share> b, int r
     Share sum_a, sum_b;
     for (std::size_t k = 0; k < a.size(); ++k) {
       const auto at = draw();
-      add(sum_a, a[at]);
-      add(sum_b, b[at]);
+      add_share(sum_a, a[at]);
+      add_share(sum_b, b[at]);
     }
-    const auto rate_a = percent(sum_a), rate_b = percent(sum_b);
+    const auto rate_a = share_percent(sum_a), rate_b = share_percent(sum_b);
     if (rate_a && rate_b) differences.push_back(*rate_b - *rate_a);
   }
   const auto [low, high] = ends(differences);

@@ -13,21 +13,17 @@ std::string counts_text(const ErrorCounts& a, const ErrorCounts& b) {
                      b.insertions - a.insertions);
 }
 
-OrderedJson number(const std::optional<double>& value) {
-  return value ? OrderedJson(*value) : OrderedJson(nullptr);
-}
-
 OrderedJson difference_json(const EvalDifference& d) {
   return {{"name", d.name},
           {"utterances", d.utterances},
           {"a", counts_json(d.a)},
           {"b", counts_json(d.b)},
-          {"percent_a", number(percent(d.a))},
-          {"percent_b", number(percent(d.b))},
-          {"difference", number(d.difference)},
-          {"low", number(d.low)},
-          {"high", number(d.high)},
-          {"p", number(d.p)}};
+          {"percent_a", number_json(percent(d.a))},
+          {"percent_b", number_json(percent(d.b))},
+          {"difference", number_json(d.difference)},
+          {"low", number_json(d.low)},
+          {"high", number_json(d.high)},
+          {"p", number_json(d.p)}};
 }
 
 std::string verdict(const EvalDifference& all) {

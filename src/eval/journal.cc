@@ -15,11 +15,11 @@ namespace oasr {
 namespace eval {
 namespace {
 
-constexpr std::string_view kFormat = "oasr-eval-partial";
-constexpr int kVersion = 1;
+constexpr std::string_view kPartialFormat = "oasr-eval-partial";
+constexpr int kPartialVersion = 1;
 
 OrderedJson head_json(const Json& configuration) {
-  return {{"format", kFormat}, {"version", kVersion}, {"configuration", configuration}};
+  return {{"format", kPartialFormat}, {"version", kPartialVersion}, {"configuration", configuration}};
 }
 
 OrderedJson entry_json(const EvalJournal::Entry& entry) {
@@ -105,7 +105,7 @@ Result<JournalText> parse_journal(std::string_view text, const std::string& path
     if (!json || !json->is_object()) return broken(line, path);
     if (line == 1) {
       const auto configuration = json->find("configuration");
-      if (json->value("format", Json()) != kFormat || json->value("version", Json()) != kVersion ||
+      if (json->value("format", Json()) != kPartialFormat || json->value("version", Json()) != kPartialVersion ||
           configuration == json->end() || !configuration->is_object()) {
         return broken(line, path);
       }

@@ -12,6 +12,10 @@ namespace oasr::eval {
 
 OrderedJson counts_json(const ErrorCounts& counts);
 OrderedJson rate_json(const ErrorRate& rate);
+// Null without a value.
+inline OrderedJson number_json(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
 OrderedJson strings_json(const std::vector<std::string>& strings);
 
 // Errors over reference length; nothing without a reference.

@@ -12,10 +12,6 @@ namespace {
 constexpr int kVersion = 1;
 constexpr std::string_view kFormat = "oasr-eval";
 
-OrderedJson number(const std::optional<double>& value) {
-  return value ? OrderedJson(*value) : OrderedJson(nullptr);
-}
-
 OrderedJson group_json(const EvalGroup& group) {
   return {{"name", group.name},
           {"utterances", group.utterances},
@@ -136,9 +132,9 @@ OrderedJson counts_json(const ErrorCounts& counts) {
 
 OrderedJson rate_json(const ErrorRate& rate) {
   auto json = counts_json(rate.counts);
-  json["percent"] = number(rate.percent);
-  json["low"] = number(rate.low);
-  json["high"] = number(rate.high);
+  json["percent"] = number_json(rate.percent);
+  json["low"] = number_json(rate.low);
+  json["high"] = number_json(rate.high);
   return json;
 }
 

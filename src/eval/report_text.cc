@@ -11,7 +11,7 @@ namespace oasr {
 namespace eval {
 namespace {
 
-constexpr std::size_t kWorst = 5, kConfusionsShown = 8, kSpeakersShown = 40;
+constexpr std::size_t kWorstShown = 5, kConfusionsShown = 8, kSpeakersShown = 40;
 
 // Columns on a terminal: wide East Asian characters take two, marks none.
 std::size_t columns(std::string_view text) {
@@ -188,7 +188,7 @@ std::string eval_text(const EvalReport& report) {
   text += confusion_list("substitutions", report.substitutions);
   text += confusion_list("deletions", report.deletions);
   text += confusion_list("insertions", report.insertions);
-  for (const auto at : worst_first(report, kWorst)) {
+  for (const auto at : worst_first(report, kWorstShown)) {
     const auto& u = report.utterances[at];
     text +=
         fmt::format("\n{} {}: {} of {} words\n", u.set, u.id, u.words.errors(), u.words.reference);

@@ -13,7 +13,7 @@ namespace oasr {
 namespace eval {
 namespace {
 
-constexpr std::size_t kConfusions = 20;
+constexpr std::size_t kConfusionsKept = 20;
 constexpr int kMostResamples = 1'000'000;
 constexpr std::uint64_t kLargestSeed = std::uint64_t{1}
                                        << 40;  // JSON readers elsewhere keep it exact
@@ -77,20 +77,20 @@ void group_by_length(EvalReport& report) {
   }
 }
 
-using Pairs = std::map<std::pair<std::string, std::string>, std::int64_t>;
+using WordCounts = std::map<std::pair<std::string, std::string>, std::int64_t>;
 
-std::vector<EvalConfusion> most_frequent(const Pairs& pairs) {
+std::vector<EvalConfusion> most_frequent(const WordCounts& pairs) {
   std::vector<EvalConfusion> list;
   for (const auto& [pair, count] : pairs) list.push_back({pair.first, pair.second, count});
   // Stable: the map's order decides between equals.
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
-  if (list.size() > kConfusions) list.resize(kConfusions);
+  if (list.size() > kConfusionsKept) list.resize(kConfusionsKept);
   return list;
 }
 
 void find_confusions(EvalReport& report, EditCosts costs) {
-  Pairs substitutions, deletions, insertions;
+  WordCounts substitutions, deletions, insertions;
   for (const auto& u : report.utterances) {
     if (u.words.errors() == 0) continue;
     for (const auto& word : align_words(u, costs)) {

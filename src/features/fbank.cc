@@ -14,7 +14,7 @@
 namespace oasr {
 namespace {
 
-constexpr float kEnergyFloor = 0x1p-23f;
+constexpr float kFbankFloor = 0x1p-23f;
 
 constexpr std::array kWindowNames = {
     EnumName<FbankWindow>{FbankWindow::povey, "povey"},
@@ -113,7 +113,7 @@ Result<MelRecipe> fbank_recipe(const FbankOptions& options) {
                    .scale = options.scale,
                    .weights = window_of(options.window, g.window),
                    .filters = std::move(triangles),
-                   .floor = kEnergyFloor,
+                   .floor = kFbankFloor,
                    .log = LogBase::e};
 }
 

@@ -8,13 +8,12 @@
 
 #include "base/check.h"
 #include "formats/group_rule.h"
+#include "formats/indexing.h"
 #include "formats/w4_import.h"
 #include "tensor/dtype.h"
 
 namespace oasr::formats {
 namespace {
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Scale and zero of a group, and how often a code (q + 8) occurs in it: all that its errors depend on.
 struct Int4Group {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "formats/indexing.h"
 
 namespace oasr::formats {
 namespace {
@@ -14,8 +15,6 @@ constexpr std::array kOrderNames = {
     EnumName<ScaleOrder>{ScaleOrder::quads, "quads"},
     EnumName<ScaleOrder>{ScaleOrder::pairs, "pairs"},
 };
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void pack_groups(const W4Weight& weight, PackedW4& out) {
   out.s2_scales.resize(weight.group_scale.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/indexing.h"
 #include "formats/w4_import.h"
 #include "tensor/dtype.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr double kResidue = 1e-3;
 constexpr int kSigned = 8;  // what codes that count from -8 are moved by
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Whether a quotient is an integer, up to kResidue and up to the rounding of what it was made of: numerators
 // of a size of `rounded` in all, and the denominator, were rounded to float16, 2⁻¹¹ each. Codes and values

@@ -151,7 +151,7 @@ std::optional<std::string> canonical(const AlgorithmOption& option, std::string_
   return number == 0 ? "0" : fmt::format("{}", number);
 }
 
-std::size_t place_of(std::string_view algorithm) {
+std::size_t algorithm_index(std::string_view algorithm) {
   const auto row = std::ranges::find(kAlgorithms, algorithm, &Algorithm::name);
   CHECK(row != kAlgorithms.end(), "a recipe runs an algorithm that there is not");
   return static_cast<std::size_t>(row - kAlgorithms.begin());
@@ -160,7 +160,7 @@ std::size_t place_of(std::string_view algorithm) {
 Recipe recipe_of(const RecipeRow& row) {
   Recipe recipe{.name = std::string(row.name), .scheme = std::string(row.scheme)};
   for (const auto name : row.algorithms) {
-    recipe.steps.push_back(default_step(kAlgorithms[place_of(name)]));
+    recipe.steps.push_back(default_step(kAlgorithms[algorithm_index(name)]));
   }
   return recipe;
 }
@@ -195,7 +195,7 @@ Result<const Algorithm*> known_algorithm(std::string_view name) {
 }
 
 Status set_option(Step& step, std::string_view key, std::string_view value) {
-  const auto& algorithm = kAlgorithms[place_of(step.algorithm)];
+  const auto& algorithm = kAlgorithms[algorithm_index(step.algorithm)];
   const auto option = std::ranges::find(algorithm.options, key, &AlgorithmOption::name);
   if (option == algorithm.options.end()) {
     return invalid(fmt::format("{} has no option '{}'", algorithm.name, key),
@@ -243,8 +243,8 @@ void add_static_conv_inputs(Recipe& recipe, std::span<const quant::QuantKind> ki
   constexpr std::string_view kName = "static_conv_inputs";
   if (std::ranges::none_of(kinds, quant::needs_static_input) || find_step(recipe, kName)) return;
   const auto after = std::ranges::find_if(
-      recipe.steps, [&](const Step& step) { return place_of(step.algorithm) > place_of(kName); });
-  recipe.steps.insert(after, default_step(kAlgorithms[place_of(kName)]));
+      recipe.steps, [&](const Step& step) { return algorithm_index(step.algorithm) > algorithm_index(kName); });
+  recipe.steps.insert(after, default_step(kAlgorithms[algorithm_index(kName)]));
 }
 
 const Step* find_step(const Recipe& recipe, std::string_view algorithm) {
@@ -268,7 +268,7 @@ std::optional<double> fixed_alpha(const Recipe& recipe) {
 
 bool needs_calibration(const Recipe& recipe) {
   return std::ranges::any_of(
-      recipe.steps, [](const Step& step) { return kAlgorithms[place_of(step.algorithm)].calibrates; });
+      recipe.steps, [](const Step& step) { return kAlgorithms[algorithm_index(step.algorithm)].calibrates; });
 }
 
 std::map<std::string, std::string> options_of(const Recipe& recipe) {

@@ -15,7 +15,7 @@ using eval::escaped_html;
 using eval::svg_label;
 using eval::svg_line;
 
-constexpr double kName = 150, kRates = 330, kGap = 46, kDifferences = 330, kRow = 26, kTop = 44;
+constexpr double kName = 150, kRates = 330, kGap = 46, kDifferences = 330, kRow = 26, kTopMargin = 44;
 constexpr double kLeast = 0.1;  // points that are always shown
 
 // A stretch of x from `low` to `high`.
@@ -31,8 +31,8 @@ struct Panel {
     const auto first = static_cast<int>(std::ceil(low / step - 1e-9));
     for (int tick = first; tick * step <= high + step * 1e-3; ++tick) {
       const double at = x(tick * step);
-      svg += svg_line(at, kTop - 10, at, bottom, tick == 0 ? "axis" : "grid");
-      svg += svg_label(at, kTop - 16, "middle", fmt::format("{:g}", tick * step), "tick");
+      svg += svg_line(at, kTopMargin - 10, at, bottom, tick == 0 ? "axis" : "grid");
+      svg += svg_label(at, kTopMargin - 16, "middle", fmt::format("{:g}", tick * step), "tick");
     }
     return svg;
   }
@@ -94,7 +94,7 @@ std::string gate_plot(const GateMode& mode, double limit) {
       high = std::min(std::max(high, value.value_or(0)), far);
     }
   }
-  const double bottom = kTop + kRow * static_cast<double>(mode.groups.size());
+  const double bottom = kTopMargin + kRow * static_cast<double>(mode.groups.size());
   const double margin = 0.05 * (high - low);
   const Panel rates{kName, kRates, 0, top * 1.05};
   const Panel differences{kName + kRates + kGap, kDifferences, low - margin, high + margin};
@@ -105,8 +105,8 @@ std::string gate_plot(const GateMode& mode, double limit) {
       width, bottom + 6);
   svg += rates.grid(bottom, "word error %") +
          differences.grid(bottom, "difference, points, and its 95 % interval");
-  svg += svg_line(differences.x(limit), kTop - 10, differences.x(limit), bottom, "limit");
-  double y = kTop + kRow / 2 - 4;
+  svg += svg_line(differences.x(limit), kTopMargin - 10, differences.x(limit), bottom, "limit");
+  double y = kTopMargin + kRow / 2 - 4;
   for (const auto& group : mode.groups) {
     svg += row(group, y, rates, differences);
     y += kRow;

@@ -9,7 +9,7 @@
 namespace oasr::quantize {
 namespace {
 
-constexpr std::size_t kWorst = 3, kReasons = 3, kLabel = 14;
+constexpr std::size_t kWorstShown = 3, kReasons = 3, kLabel = 14;
 
 std::string line(std::string_view label, std::string_view text) {
   return fmt::format("{:<{}}{}\n", label, kLabel, wrapped(text, kLabel));
@@ -102,7 +102,7 @@ std::string to_text(const Report& report) {
   if (!report.unmet.empty()) text += line("refused", report.unmet);
   for (const auto& note : report.notes) text += line("note", note);
   const auto worst = worst_first(report);
-  if (!worst.empty()) text += "\n" + layer_table(worst, kWorst);
+  if (!worst.empty()) text += "\n" + layer_table(worst, kWorstShown);
   return text;
 }
 

@@ -13,7 +13,7 @@ constexpr std::size_t kLongest = std::size_t{1} << 28;  // costs of 4 an element
 // A cell of the table: the cost so far in the upper half, the substitutions in the lower.
 using Cell = std::uint64_t;
 
-struct Unit {
+struct UnitCost {
   static constexpr Cell substitution = 1, gap = 1;
   static constexpr std::array order = {EditOp::insertion, EditOp::deletion, EditOp::substitution};
 };
@@ -126,14 +126,14 @@ std::span<const EnumName<EditCosts>> edit_costs_names() {
 EditCounts count_edits(std::span<const char32_t> reference, std::span<const char32_t> hypothesis,
                        EditCosts costs) {
   check_lengths(reference, hypothesis);
-  return costs == EditCosts::unit ? count<Unit>(reference, hypothesis)
+  return costs == EditCosts::unit ? count<UnitCost>(reference, hypothesis)
                                   : count<Sclite>(reference, hypothesis);
 }
 
 std::vector<EditOp> align(std::span<const char32_t> reference, std::span<const char32_t> hypothesis,
                           EditCosts costs) {
   check_lengths(reference, hypothesis);
-  return costs == EditCosts::unit ? trace<Unit>(reference, hypothesis)
+  return costs == EditCosts::unit ? trace<UnitCost>(reference, hypothesis)
                                   : trace<Sclite>(reference, hypothesis);
 }
 

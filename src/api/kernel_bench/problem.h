@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <random>
@@ -15,6 +16,9 @@
 #include "oasr/kernel_bench.h"
 
 namespace oasr::kernel_bench {
+
+// A count as a factor of operations and bytes.
+inline double d(std::int64_t value) { return static_cast<double>(value); }
 
 // Where kernels run.
 struct Place {

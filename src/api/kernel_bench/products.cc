@@ -15,8 +15,6 @@ using namespace kernels;
 constexpr std::int64_t kFewRows = 256;                // from then on the rows are what fills a cache
 constexpr double kMostOfDefinition = 1 << 26;         // multiplications; a plain loop takes 0.1 s for them
 
-double d(std::int64_t value) { return static_cast<double>(value); }
-
 int weight_sets(const Place& place, const KernelShape& s, double bytes_of_weight) {
   return s.m > kFewRows ? 1 : sets_for(place, d(s.n * s.k) * bytes_of_weight);
 }

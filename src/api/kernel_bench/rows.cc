@@ -9,8 +9,6 @@ namespace {
 
 using namespace kernels;
 
-double d(std::int64_t value) { return static_cast<double>(value); }
-
 int row_sets(const Place& place, const KernelShape& s) { return sets_for(place, 4 * d(s.m * s.k)); }
 
 struct RowsData {

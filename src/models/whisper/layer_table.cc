@@ -11,7 +11,7 @@ using quant::Fold;
 enum class Width : std::uint8_t { model, ffn };
 
 // A product of a block: rows of `parts` stacked, `out_parts` times `out` wide.
-struct Row {
+struct LayerRow {
   std::string_view name;
   std::array<std::string_view, 3> parts;  // none: the name itself
   Width in = Width::model;
@@ -20,7 +20,7 @@ struct Row {
   Activation activation = Activation::none;
   bool decoder_only = false;
 };
-constexpr Row kRows[] = {
+constexpr LayerRow kRows[] = {
     {"self_attn.qkv_proj",
      {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
      Width::model, Width::model, 3, Activation::none, false},
@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {"fc2", {}, Width::ffn, Width::model, 1, Activation::none, false},
 };
 
-layers::LinearSpec spec_of(const Row& row, const std::string& block) {
+layers::LinearSpec spec_of(const LayerRow& row, const std::string& block) {
   layers::LinearSpec spec{.path = block + "." + std::string(row.name), .parts = {},
                           .activation = row.activation};
   for (const std::string_view part : row.parts) {
@@ -43,7 +43,7 @@ layers::LinearSpec spec_of(const Row& row, const std::string& block) {
   return spec;
 }
 
-struct Side {
+struct LayerSide {
   std::string path;  // "model.encoder"
   int layers;
   int ffn;
@@ -53,10 +53,10 @@ struct Side {
   std::string block(int layer) const { return path + ".layers." + std::to_string(layer); }
 };
 
-std::array<Side, 2> sides(const Config& config) {
-  return {Side{"model.encoder", config.encoder_layers, config.encoder_ffn_dim,
+std::array<LayerSide, 2> sides(const Config& config) {
+  return {LayerSide{"model.encoder", config.encoder_layers, config.encoder_ffn_dim,
                config.encoder_attention_heads, false},
-          Side{"model.decoder", config.decoder_layers, config.decoder_ffn_dim,
+          LayerSide{"model.decoder", config.decoder_layers, config.decoder_ffn_dim,
                config.decoder_attention_heads, true}};
 }
 
@@ -101,7 +101,7 @@ void add_attention(quant::QuantLayout& layout, const std::string& block, int hea
 }  // namespace
 
 layers::LinearSpec linear_spec(const std::string& block, std::string_view name) {
-  for (const Row& row : kRows) {
+  for (const LayerRow& row : kRows) {
     if (row.name == name) return spec_of(row, block);
   }
   CHECK(false, "no product is called " + std::string(name));
@@ -109,10 +109,10 @@ layers::LinearSpec linear_spec(const std::string& block, std::string_view name) 
 
 std::vector<LinearShape> linear_shapes(const Config& config) {
   std::vector<LinearShape> shapes;
-  for (const Side& side : sides(config)) {
+  for (const LayerSide& side : sides(config)) {
     const auto width = [&](Width w) -> std::int64_t { return w == Width::ffn ? side.ffn : config.d_model; };
     for (int layer = 0; layer < side.layers; ++layer) {
-      for (const Row& row : kRows) {
+      for (const LayerRow& row : kRows) {
         if (row.decoder_only && !side.decoder) continue;
         shapes.push_back({.spec = spec_of(row, side.block(layer)),
                           .in_features = width(row.in),
@@ -146,7 +146,7 @@ std::vector<quant::LayerFacts> layer_facts(const Config& config) {
 quant::QuantLayout quantization_layout(const Config& config) {
   quant::QuantLayout layout;
   std::vector<std::string> cross;
-  for (const Side& side : sides(config)) {
+  for (const LayerSide& side : sides(config)) {
     for (int layer = 0; layer < side.layers; ++layer) {
       add_block(layout, side.block(layer), side.decoder);
       add_attention(layout, side.block(layer), side.heads, config.d_model, side.decoder);

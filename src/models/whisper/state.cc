@@ -17,7 +17,7 @@ constexpr std::int64_t kPassTokens = 64;
 // Windows that a GPU encodes in one pass: enough to keep it busy.
 constexpr int kEncodedTogether = 16;
 
-constexpr std::string_view kEncoder = "the encoder";
+constexpr std::string_view kEncoderName = "the encoder";
 
 cache::KvPool::Geometry self_geometry(const Config& config, int rows) {
   return {.slots = rows + 1,
@@ -160,8 +160,8 @@ void State::encode_together(std::span<const MelWindow> windows, std::span<const 
     const Matrix output = network_->encoder.forward(context_, windows, encoder_buffers_);
     network_->decoder.encode_windows(context_, output, ids, cross_, encoder_buffers_);
     faults_.audio_rows(-1);
-    if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoder);
-    if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoder, found.row);
+    if (context_.gpu != nullptr) context_.gpu->at_layer(kEncoderName);
+    if (const auto found = kernels::first_not_finite(context_, output)) faults_.not_finite(kEncoderName, found.row);
   }, "encoder");
   if (context_.gpu != nullptr) {
     context_.gpu->wait();
