@@ -5,6 +5,7 @@
 // calibrated histogram of X is one of X / s after a shift. Xiao et al. 2023, section 4.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

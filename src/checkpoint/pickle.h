@@ -3,6 +3,7 @@
 // decides which calls mean something (torch_archive.h) and refuses the others by name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

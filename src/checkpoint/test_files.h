@@ -1,6 +1,7 @@
 // Builders of small files for tests: what a correct writer would write, and ways to be wrong.
 #pragma once
 
+#include <cstddef>
 #include <zlib.h>
 
 #include <cstdint>

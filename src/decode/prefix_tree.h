@@ -2,6 +2,7 @@
 // Nodes are counted and reused, so that memory follows the number of tokens, not of frames.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

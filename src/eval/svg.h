@@ -1,6 +1,7 @@
 // Plots as SVG, inline in a page.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

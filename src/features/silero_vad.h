@@ -2,6 +2,7 @@
 // of its probabilities.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,6 +1,7 @@
 // Helpers of the tests that compare a GPU's kernels with the references.
 #pragma once
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <cmath>

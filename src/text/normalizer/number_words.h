@@ -1,6 +1,7 @@
 // The words of English numbers, and whole numbers of any length.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 

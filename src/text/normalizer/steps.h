@@ -1,6 +1,7 @@
 // The steps that normalizers are made of, on code points.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
