@@ -4,7 +4,7 @@
 #include <limits>
 #include <ostream>
 
-#include "kernels/attention/layout.h"
+#include "kernels/attention/cuda_testing.h"
 #include "kernels/attention/op.h"
 #include "kernels/cuda/mixed_testing.h"
 #include "kernels/cuda/testing.h"
@@ -105,6 +105,7 @@ class MixedAttentionOnGpu : public OnGpu {
       kv_append(test_.context_, cache, keys_there.data(), width, values != nullptr ? values_there->data() : nullptr,
                 width, static_cast<std::int64_t>(keys.size()) / width);
       gpu.wait();
+      poison_free_positions(gpu, cache);
     }
 
     MixedAttentionOnGpu& test_;
