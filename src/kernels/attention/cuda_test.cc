@@ -172,23 +172,28 @@ class AttentionOnGpu : public OnGpu {
   ExecContext host_{&threads_, detected_isa()};
 };
 
-TEST_F(AttentionOnGpu, EqualsTheHostOnRaggedShapes) {
-  unsigned seed = 1;
-  for (const int head_dim : {8, 24, 64, 72, 128}) {
-    for (const std::int64_t queries : {1, 2, 3, 4, 5, 9, 15, 16, 17, 33, 63, 64, 65, 127, 130}) {
-      for (const std::int64_t length : {1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200}) {
-        for (const DType storage : {DType::f32, DType::f16}) {
-          seed += 3;
-          const bool causal = seed % 2 == 0 && queries <= length;
-          Case test(*this, {2, head_dim, queries, length, causal, storage, seed % 5 < 2}, seed);
-          expect_the_hosts_bits(test);
-          ASSERT_LT(::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(), 20)
-              << "and so on";
-        }
-      }
+constexpr int kHeadDims[] = {8, 24, 64, 72, 128};
+constexpr std::int64_t kQueries[] = {1, 2, 3, 4, 5, 9, 15, 16, 17, 33, 63, 64, 65, 127, 130};
+constexpr std::int64_t kLengths[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200};
+
+class RaggedAttentionOnGpu : public AttentionOnGpu,
+                             public ::testing::WithParamInterface<std::tuple<int, std::int64_t>> {};
+
+TEST_P(RaggedAttentionOnGpu, EqualsTheHost) {
+  const auto [head_dim, queries] = GetParam();
+  const unsigned place = place_in(kHeadDims, head_dim) * std::size(kQueries) + place_in(kQueries, queries);
+  unsigned seed = 1 + 3 * 2 * static_cast<unsigned>(std::size(kLengths)) * place;
+  for (const std::int64_t length : kLengths) {
+    for (const DType storage : {DType::f32, DType::f16}) {
+      seed += 3;
+      const bool causal = seed % 2 == 0 && queries <= length;
+      Case test(*this, {2, head_dim, queries, length, causal, storage, seed % 5 < 2}, seed);
+      expect_the_hosts_bits(test);
     }
   }
 }
+INSTANTIATE_TEST_SUITE_P(Shapes, RaggedAttentionOnGpu,
+                         ::testing::Combine(::testing::ValuesIn(kHeadDims), ::testing::ValuesIn(kQueries)));
 
 TEST_F(AttentionOnGpu, EqualsTheReferenceWithoutTheHostsLanes) {
   for (const Geometry& g :
@@ -203,30 +208,34 @@ TEST_F(AttentionOnGpu, EqualsTheReferenceWithoutTheHostsLanes) {
   }
 }
 
-TEST_F(AttentionOnGpu, EqualsTheHostOnTheModelsShapesEveryTime) {
-  for (const Geometry& g : {Geometry{8, 64, 1500, 1500},
-                            {8, 64, 1, 1500, false, DType::f16},
-                            {8, 64, 5, 1500, false, DType::f16},
-                            {8, 64, 64, 1500, false, DType::f16},
-                            {8, 64, 1, 448, true},
-                            {8, 64, 64, 448, true},
-                            {4, 64, 300, 300, false, DType::f32, true},
-                            {4, 64, 16, 80, false, DType::f32, true},
-                            {1, 64, 4, 20'000},
-                            {1, 64, 1, 30'000, false, DType::f16},
-                            {1, 512, 4, 300},
-                            {1, 8, 700, 5000}}) {
-    Case test(*this, g, 7);
-    test.fill();
-    auto out = test.empty_out();
-    attention(host_, std::vector{test.args(false, out.data(), nullptr)});
-    for (int i = 0; i < 3; ++i) {
-      auto out_there = upload(test.empty_out());
-      attention(context_, std::vector{test.args(true, out_there.data(), nullptr)});
-      EXPECT_EQ(first_difference(out_there.values(), out), -1) << g << ", run " << i;
-    }
+const Geometry kModelsShapes[] = {
+    {8, 64, 1500, 1500},
+    {8, 64, 1, 1500, false, DType::f16},
+    {8, 64, 5, 1500, false, DType::f16},
+    {8, 64, 64, 1500, false, DType::f16},
+    {8, 64, 1, 448, true},
+    {8, 64, 64, 448, true},
+    {4, 64, 300, 300, false, DType::f32, true},
+    {4, 64, 16, 80, false, DType::f32, true},
+    {1, 64, 4, 20'000},
+    {1, 64, 1, 30'000, false, DType::f16},
+    {1, 512, 4, 300},
+    {1, 8, 700, 5000}};
+
+class ModelsAttentionOnGpu : public AttentionOnGpu, public ::testing::WithParamInterface<Geometry> {};
+
+TEST_P(ModelsAttentionOnGpu, EqualsTheHostEveryTime) {
+  Case test(*this, GetParam(), 7);
+  test.fill();
+  auto out = test.empty_out();
+  attention(host_, std::vector{test.args(false, out.data(), nullptr)});
+  for (int i = 0; i < 3; ++i) {
+    auto out_there = upload(test.empty_out());
+    attention(context_, std::vector{test.args(true, out_there.data(), nullptr)});
+    EXPECT_EQ(first_difference(out_there.values(), out), -1) << test.g << ", run " << i;
   }
 }
+INSTANTIATE_TEST_SUITE_P(Shapes, ModelsAttentionOnGpu, ::testing::ValuesIn(kModelsShapes));
 
 TEST_F(AttentionOnGpu, EqualsTheHostForWideScores) {
   for (const float scale : {1e-6f, 3.0f, 50.0f, -2.0f}) {  // exponents far below -87 among them
