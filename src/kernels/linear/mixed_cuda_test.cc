@@ -124,19 +124,20 @@ class MixedLinearOnGpu : public OnGpu {
   }
 };
 
-TEST_F(MixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperandsOnRaggedShapes) {
-  unsigned seed = 1;
-  for (std::int64_t size = 1; size <= 67; ++size) {
-    for (const std::int64_t other : {size * 7 % 67 + 1, size * 29 % 67 + 1, std::int64_t{64}, std::int64_t{130}}) {
-      seed += 3;
-      const std::int64_t k = (size + other) * 13 % 67 + 1, gap = seed % 3 == 0 ? 0 : (seed % 3 == 1 ? 3 : (4 - k % 4) % 4 + 4);
-      expect_right({size, other, k, kStorages[seed / 3 % 3], seed, gap});
-      expect_right({other, k, size, kStorages[seed / 2 % 3], seed + 1, gap});
-      expect_right({k, size, other + 64, kStorages[seed / 5 % 3], seed + 2, 0});
-    }
-    ASSERT_LT(::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(), 20) << "and so on";
+class RaggedMixedLinearOnGpu : public MixedLinearOnGpu, public ::testing::WithParamInterface<std::int64_t> {};
+
+TEST_P(RaggedMixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperands) {
+  const std::int64_t size = GetParam();
+  unsigned seed = 1 + 3 * 4 * static_cast<unsigned>(size - 1);
+  for (const std::int64_t other : {size * 7 % 67 + 1, size * 29 % 67 + 1, std::int64_t{64}, std::int64_t{130}}) {
+    seed += 3;
+    const std::int64_t k = (size + other) * 13 % 67 + 1, gap = seed % 3 == 0 ? 0 : (seed % 3 == 1 ? 3 : (4 - k % 4) % 4 + 4);
+    expect_right({size, other, k, kStorages[seed / 3 % 3], seed, gap});
+    expect_right({other, k, size, kStorages[seed / 2 % 3], seed + 1, gap});
+    expect_right({k, size, other + 64, kStorages[seed / 5 % 3], seed + 2, 0});
   }
 }
+INSTANTIATE_TEST_SUITE_P(Sizes, RaggedMixedLinearOnGpu, ::testing::Range(std::int64_t{1}, std::int64_t{68}));
 
 TEST_F(MixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperandsOnTheModelsShapes) {
   unsigned seed = 300;

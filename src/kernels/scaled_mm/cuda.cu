@@ -75,21 +75,36 @@ void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMM
   }
 }
 
-// Rows that cp.async can not read, copied to rows that it can.
+// Rows that cp.async can not read, copied to rows that it can, with zeros after k.
 __global__ void align_rows(const std::int8_t* from, std::int64_t ld, std::int64_t k, std::int8_t* to,
                            std::int64_t ldt) {
   cuda::in_order();
-  for (std::int64_t i = threadIdx.x; i < k; i += blockDim.x)
-    to[blockIdx.x * ldt + i] = from[blockIdx.x * ld + i];
+  for (std::int64_t i = threadIdx.x; i < ldt; i += blockDim.x)
+    to[blockIdx.x * ldt + i] = i < k ? from[blockIdx.x * ld + i] : std::int8_t{0};
+}
+
+// Zeros after k in rows that are read in whole chunks. A thread has a byte.
+__global__ void zero_ends(std::int8_t* rows, std::int64_t m, std::int64_t k, std::int64_t ld) {
+  cuda::in_order();
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, row = i / (ld - k);
+  if (row < m) rows[row * ld + k + i % (ld - k)] = 0;
 }
 
 std::int64_t padded(std::int64_t k) { return divide_up(k, 16) * 16; }
+
+// In front of what writes the first k of rows in scratch memory. No layer of a published model has such a k.
+void clear_ends(Gpu& gpu, std::int8_t* rows, std::int64_t m, std::int64_t k, std::int64_t ld) {
+  if (ld == k) return;
+  constexpr unsigned kThreads = 128;
+  cuda::launch(gpu, "scaled_mm", zero_ends, {.x = divide_up(m * (ld - k), kThreads)}, kThreads, 0, rows, m, k, ld);
+}
 
 template <class Output>
 void multiply(Gpu& gpu, ScaledMMArgs args, const Output& out, ScaledMMTile tile) {
   const PackedInt8Weight& weight = *args.weight;
   const std::int64_t k = weight.k();
-  if (!aligned(args.a, args.lda)) {
+  const bool whole = k % 16 == 0 || args.lda >= padded(k);  // the chunk at the end of every row is that row's
+  if (!aligned(args.a, args.lda) || !whole) {
     const std::int64_t ld = padded(k);
     auto* rows = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
     cuda::launch(gpu, "scaled_mm", align_rows, {.x = args.m}, 128, 0, args.a, args.lda, k, rows, ld);
@@ -115,6 +130,7 @@ void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out, Scal
       gpu.scratch(static_cast<std::size_t>(bytes) + static_cast<std::size_t>(args.m) * sizeof(float));
   auto* q = reinterpret_cast<std::int8_t*>(scratch);
   auto* scale = reinterpret_cast<float*>(scratch + bytes);
+  clear_ends(gpu, q, args.m, k, ld);
   quantize_per_token_cuda(gpu, {.x = args.x,
                                 .ldx = args.ldx,
                                 .m = args.m,
@@ -139,6 +155,7 @@ void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out, Scale
   if (args.m == 0) return;
   const std::int64_t k = args.weight->k(), ld = padded(k);
   auto* q = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
+  clear_ends(gpu, q, args.m, k, ld);
   quantize_static_cuda(
       gpu,
       {.x = args.x, .ldx = args.ldx, .m = args.m, .k = k, .multiplier = args.multiplier, .q = q, .ldq = ld});

@@ -150,25 +150,22 @@ class Int8Product {
     to_ = row * Tile::kDepth + (chunk ^ Tile::twist(row)) * 16;
   }
 
-  // Slice s into a buffer; k after the last become zeros.
+  // Slice s into a buffer; chunks after the last become zeros.
   __device__ void load(int s, int buffer) {
     const int row = threadIdx.x / Tile::kChunks;
-    const std::int64_t k = std::int64_t{s} * Tile::kDepth, left = p_.k - k - load_k_;
-    const int bytes = left >= 16 ? 16 : (left > 0 ? static_cast<int>(left) : 0);
-    const std::int64_t step = bytes > 0 ? k : 0;  // an address that exists
-    const std::int64_t back = bytes > 0 ? 0 : -load_k_;
+    const std::int64_t k = std::int64_t{s} * Tile::kDepth;
+    const bool there = k + load_k_ < p_.k;
+    const std::int64_t step = there ? k : -load_k_;  // an address that exists
     const unsigned to = ring_ + buffer * Tile::kSlice + to_;
 #pragma unroll
     for (int i = 0; i < kLoadsA; ++i) {
       if (Tile::kM % kRowsAtOnce != 0 && row + i * kRowsAtOnce >= Tile::kM) break;
-      copy_async_16(to + i * kRowsAtOnce * Tile::kDepth, from_a_[i] + step + back,
-                    present_ >> i & 1 ? bytes : 0);
+      copy_async_16_if(to + i * kRowsAtOnce * Tile::kDepth, from_a_[i] + step, there && (present_ >> i & 1) != 0);
     }
 #pragma unroll
     for (int i = 0; i < kLoadsW; ++i) {
       if (Tile::kN % kRowsAtOnce != 0 && row + i * kRowsAtOnce >= Tile::kN) break;
-      copy_async_16(to + Tile::kM * Tile::kDepth + i * kRowsAtOnce * Tile::kDepth, from_w_[i] + step + back,
-                    bytes);
+      copy_async_16_if(to + Tile::kM * Tile::kDepth + i * kRowsAtOnce * Tile::kDepth, from_w_[i] + step, there);
     }
   }
 

@@ -8,10 +8,12 @@
 namespace oasr::kernels::cuda {
 
 struct Int8Problem {
-  const std::int8_t* a;  // [m, k], rows lda apart, aligned to 16
+  // [m, k], rows lda apart, aligned to 16. They are read in whole chunks of 16: what is between k and the next
+  // multiple of 16 must be there, and meets zeros of the weight.
+  const std::int8_t* a;
   std::int64_t lda;
   ActivationScale a_scale;
-  const std::int8_t* weight;  // [n, k], rows ldw apart, aligned to 16
+  const std::int8_t* weight;  // [n, k], rows ldw apart, aligned to 16, zeros after k
   std::int64_t ldw;
   const float* w_scale;
   const float* bias;
