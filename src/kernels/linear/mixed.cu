@@ -20,7 +20,8 @@ template <class E, class T, class Shape>
 void run_panels(Gpu& gpu, const MixedProblem& problem) {
   const std::int64_t m = problem.of.args.m;
   CHECK(m <= 65'535 * Shape::kRows, "few rows");  // blocks of a grid
-  const std::int64_t pieces = divide_up(problem.of.k, cuda::kMixedPiece), rounds = divide_up(pieces, Shape::kWarps);
+  const std::int64_t pieces = divide_up(problem.of.k, cuda::kMixedPiece),
+                     rounds = divide_up(pieces, Shape::kWarps);
   const std::int64_t warps = divide_up(pieces, rounds);
   const std::int64_t sums = (warps + (rounds > 1 ? 1 : 0)) * Shape::kSums;
   cuda::launch(gpu, "linear", cuda::mixed_few_rows<E, T, Shape>,
@@ -62,22 +63,25 @@ struct OperandLayout {
 template <class E>
 MixedRows round_x(Gpu& gpu, const LinearArgs& args, std::int64_t k, const OperandLayout& layout) {
   constexpr std::int64_t kColumns = 256;  // of a row of those that are together
-  const std::int64_t together = (args.m - 1) * args.ldx + k, numbers = layout.together ? together : args.m * layout.ld;
-  cuda::MixedRounding rounding{.x = args.x,
-                               .ld = args.ldx,
-                               .rows = args.m,
-                               .columns = k,
-                               .last = k,
-                               .vectors = cuda::aligned(args.x, args.ldx),
-                               .to = operand_memory(gpu, static_cast<std::size_t>(divide_up(numbers, 8) * 16)),
-                               .to_ld = layout.ld};
+  const std::int64_t together = (args.m - 1) * args.ldx + k,
+                     numbers = layout.together ? together : args.m * layout.ld;
+  cuda::MixedRounding rounding{
+      .x = args.x,
+      .ld = args.ldx,
+      .rows = args.m,
+      .columns = k,
+      .last = k,
+      .vectors = cuda::aligned(args.x, args.ldx),
+      .to = operand_memory(gpu, static_cast<std::size_t>(divide_up(numbers, 8) * 16)),
+      .to_ld = layout.ld};
   if (layout.together) {
     rounding.ld = rounding.to_ld = rounding.columns = kColumns;
     rounding.rows = divide_up(together, kColumns);
     rounding.last = together - (rounding.rows - 1) * kColumns;
   }
-  cuda::launch(gpu, "linear", cuda::mixed_round<E>, cuda::elements(rounding.rows, divide_up(rounding.columns, 8)),
-               cuda::kElementThreads, 0, rounding);
+  cuda::launch(gpu, "linear", cuda::mixed_round<E>,
+               cuda::elements(rounding.rows, divide_up(rounding.columns, 8)), cuda::kElementThreads, 0,
+               rounding);
   return {.x = rounding.to, .ld = layout.ld};
 }
 
@@ -107,7 +111,8 @@ template <class E, class T>
 void run(Gpu& gpu, const MixedProblem& problem, MixedTile tile) {
   switch (tile) {
     case MixedTile::few_rows:
-      return problem.of.args.m <= 8 ? run_few_rows<E, T, 8>(gpu, problem) : run_few_rows<E, T, 16>(gpu, problem);
+      return problem.of.args.m <= 8 ? run_few_rows<E, T, 8>(gpu, problem)
+                                    : run_few_rows<E, T, 16>(gpu, problem);
     case MixedTile::m64n64:
       return run_tiles<E, cuda::MixedShape<T, 64, 64, 4>, T>(gpu, problem);
     case MixedTile::m128n64:
@@ -144,16 +149,17 @@ MixedTile mixed_tile(std::int64_t m, std::int64_t n, int multiprocessors) {
 void linear_mixed_cuda(Gpu& gpu, const LinearArgs& args, Arithmetic arithmetic, MixedTile tile,
                        std::int64_t first_row) {
   if (args.m == 0) return;
-  const MixedProblem problem{.of = {.args = args,
-                                    .weight = args.weight->data(),
-                                    .n = args.weight->n(),
-                                    .k = args.weight->k(),
-                                    .x_vectors = cuda::aligned(args.x, args.ldx),
-                                    .y_vectors = cuda::aligned(args.y, args.ldy) && cuda::aligned(args.bias, 0) &&
-                                                 cuda::aligned(args.residual, args.ldr)},
-                             .not_finite = gpu.not_finite_row(),
-                             .first_row = first_row,
-                             .x_pairs = cuda::aligned(args.x, args.ldx, 8)};
+  const MixedProblem problem{
+      .of = {.args = args,
+             .weight = args.weight->data(),
+             .n = args.weight->n(),
+             .k = args.weight->k(),
+             .x_vectors = cuda::aligned(args.x, args.ldx),
+             .y_vectors = cuda::aligned(args.y, args.ldy) && cuda::aligned(args.bias, 0) &&
+                          cuda::aligned(args.residual, args.ldr)},
+      .not_finite = gpu.not_finite_row(),
+      .first_row = first_row,
+      .x_pairs = cuda::aligned(args.x, args.ldx, 8)};
   CHECK(arithmetic != Arithmetic::float32, "an arithmetic of the matrix units");
   // Kernels count a weight's numbers and those of a block of rows in 32 bits.
   CHECK(divide_up(problem.of.n, 32) * 32 * problem.of.k <= 0xffff'ffff && problem.of.k < (1 << 24) &&

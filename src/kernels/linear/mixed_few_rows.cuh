@@ -1,9 +1,10 @@
 // linear() in mixed precision for few rows, as fast as weights can be read.
 //
-// A block has up to 16 rows of x, the rows of one mma, and some neighbouring channels; its warps share the pieces of
-// their sums. All that a piece needs is on its way to registers at once, without shared memory: a lane reads, of every
-// k that it has in an operand, kChannels neighbouring channels, which are the lane's column in as many mma. So column g
-// of mma j is channel kChannels · g + j. The pieces of all warps are then added in order.
+// A block has up to 16 rows of x, the rows of one mma, and some neighbouring channels; its warps share the
+// pieces of their sums. All that a piece needs is on its way to registers at once, without shared memory: a
+// lane reads, of every k that it has in an operand, kChannels neighbouring channels, which are the lane's
+// column in as many mma. So column g of mma j is channel kChannels · g + j. The pieces of all warps are then
+// added in order.
 #pragma once
 
 #include "kernels/linear/mixed_common.cuh"
@@ -13,11 +14,12 @@ namespace oasr::kernels::cuda {
 template <class E, class T, int Rows, int Channels>
 struct MixedFewRows {
   static_assert((Rows == 8 || Rows == 16) && (Channels == 2 || Channels == 4));
-  static constexpr int kRows = Rows;          // 8: the lower half of an mma
-  static constexpr int kChannels = Channels;  // of a lane
+  static constexpr int kRows = Rows;           // 8: the lower half of an mma
+  static constexpr int kChannels = Channels;   // of a lane
   static constexpr int kWidth = 8 * Channels;  // channels of a block
   static constexpr int kSums = kRows * kWidth;
-  // At most: a block of 512 threads has 128 registers a lane, which hold what a piece needs of operands as stored.
+  // At most: a block of 512 threads has 128 registers a lane, which hold what a piece needs of operands as
+  // stored.
   static constexpr int kWarps = Channels == 2 && (std::is_same_v<E, T> || Rows == 8) ? 16 : 8;
 };
 
@@ -29,7 +31,8 @@ class MixedFewRowsProduct {
   };
 
  public:
-  __device__ MixedFewRowsProduct(const MixedProblem& problem, std::int64_t first_n, std::int64_t m, float4* shared)
+  __device__ MixedFewRowsProduct(const MixedProblem& problem, std::int64_t first_n, std::int64_t m,
+                                 float4* shared)
       : problem_(problem),
         p_(problem.of),
         first_n_(first_n),
@@ -79,7 +82,8 @@ class MixedFewRowsProduct {
     }
     float4* to = shared_ + warp_ * (Shape::kSums / 4);
 #pragma unroll
-    for (int half = 0; half < Shape::kRows / 8; ++half) put(sums, half, to + (g_ + 8 * half) * (Shape::kWidth / 4));
+    for (int half = 0; half < Shape::kRows / 8; ++half)
+      put(sums, half, to + (g_ + 8 * half) * (Shape::kWidth / 4));
   }
 
   // kWhole: all of a piece is there, and x can be read two floats at a time. Else k after the last are zeros.
@@ -154,7 +158,8 @@ class MixedFewRowsProduct {
     }
   }
 
-  // Adds the pieces of `count` warps to what `totals` has of those before, and keeps it there or writes it out.
+  // Adds the pieces of `count` warps to what `totals` has of those before, and keeps it there or writes it
+  // out.
   __device__ void add(bool first, bool last, int count, float4* totals) const {
     constexpr int kFours = Shape::kSums / 4, kInRow = Shape::kWidth / 4;
     for (int i = threadIdx.x; i < kFours; i += blockDim.x) {
@@ -183,7 +188,8 @@ class MixedFewRowsProduct {
 };
 
 template <class E, class T, class Shape>
-__global__ void __launch_bounds__(32 * Shape::kWarps) mixed_few_rows(const __grid_constant__ MixedProblem problem) {
+__global__ void __launch_bounds__(32 * Shape::kWarps)
+    mixed_few_rows(const __grid_constant__ MixedProblem problem) {
   cuda::in_order();
   extern __shared__ float4 sums_of_pieces[];
   MixedFewRowsProduct<E, T, Shape>(problem, std::int64_t{blockIdx.x} * Shape::kWidth,

@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(kElementThreads) mixed_round(const __grid_cons
   const float* from = p.x + at.row * p.ld + column;
   float v[8];
   if (p.vectors && left >= 8) {
-    const float4 low = *reinterpret_cast<const float4*>(from), high = *reinterpret_cast<const float4*>(from + 4);
+    const float4 low = *reinterpret_cast<const float4*>(from),
+                 high = *reinterpret_cast<const float4*>(from + 4);
     v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
     v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
   } else {

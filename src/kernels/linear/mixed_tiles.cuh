@@ -1,9 +1,9 @@
 // linear() in mixed precision for many rows: tiles of the output in registers, products on the matrix units.
 //
-// x has become operands before (mixed_round.cuh). A block computes [kM, kN], a warp [kWarpM, kWarpN] of it. Slices of
-// kDepth k go through a ring of kStages buffers in shared memory by cp.async:
-//   x  [kM][kDepth]      operands, chunks of 16 bytes twisted so that the rows that ldmatrix reads at once lie in
-//                        different banks
+// x has become operands before (mixed_round.cuh). A block computes [kM, kN], a warp [kWarpM, kWarpN] of it.
+// Slices of kDepth k go through a ring of kStages buffers in shared memory by cp.async:
+//   x  [kM][kDepth]      operands, chunks of 16 bytes twisted so that the rows that ldmatrix reads at once
+//                        lie in different banks
 //   w  [kDepth][kN]      numbers of 16 bits as they are stored, twisted too; or floats, rows of kN + 4
 // A sum is that of its pieces (mixed_common.cuh), each a chain of its steps.
 #pragma once
@@ -25,13 +25,14 @@ struct MixedShape {
   static constexpr int kM = M, kN = N, kWarpsM = 2, kWarpsN = N / 32, kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN, kBlocks = Blocks;
   static constexpr int kDepth = 32, kStages = 4;
-  static constexpr int kXStride = kDepth * 2;                               // bytes
-  static constexpr int kWStride = kFloats ? (kN + 4) * 4 : kN * 2;          // bytes
+  static constexpr int kXStride = kDepth * 2;                       // bytes
+  static constexpr int kWStride = kFloats ? (kN + 4) * 4 : kN * 2;  // bytes
   static constexpr int kX = kM * kXStride, kStage = kX + kDepth * kWStride;
   static constexpr int kShared = kStages * kStage;
   static constexpr int kStripStride = kWarpN + 8;  // floats of a row of sums on their way out
   static_assert(kM * kDepth * 2 % (16 * kThreads) == 0 && kN * kDepth * sizeof(T) % (16 * kThreads) == 0);
-  static_assert(kWarpsM * kWarpsN * 16 * kStripStride * 4 <= kShared && kMixedPiece % kDepth == 0 && kDepth == 32);
+  static_assert(kWarpsM * kWarpsN * 16 * kStripStride * 4 <= kShared && kMixedPiece % kDepth == 0 &&
+                kDepth == 32);
   // Where chunk `chunk` of row m of x is.
   static __device__ int x_chunk_at(int m, int chunk) { return m * kXStride + (chunk ^ (m >> 1 & 3)) * 16; }
   // Where chunk `chunk` of row k is.
@@ -43,7 +44,8 @@ struct MixedShape {
 template <class E, class T, class Shape>
 class MixedProduct {
   static constexpr int kTilesM = Shape::kWarpM / 16, kTilesN = Shape::kWarpN / 8;  // of mma
-  // Copies of 16 bytes: of a row of x in a slice, rows at once, and those of a thread; of the weight in numbers.
+  // Copies of 16 bytes: of a row of x in a slice, rows at once, and those of a thread; of the weight in
+  // numbers.
   static constexpr int kChunksX = Shape::kDepth / 8, kRowsX = Shape::kThreads / kChunksX;
   static constexpr int kCopiesX = Shape::kM / kRowsX;
   static constexpr int kChunkW = 16 / static_cast<int>(sizeof(T)), kInPanelW = 32 / kChunkW;
@@ -100,8 +102,8 @@ class MixedProduct {
   }
 
  private:
-  // Where this thread reads in slice 0. Rows after the last are read as the last, channels after the last panel as
-  // those of the last: what they give is not written.
+  // Where this thread reads in slice 0. Rows after the last are read as the last, channels after the last
+  // panel as those of the last: what they give is not written.
   __device__ void find_sources() {
     const std::int64_t last_m = p_.args.m - 1, last_panel = (p_.n - 1) / 32;
 #pragma unroll
@@ -112,7 +114,8 @@ class MixedProduct {
 #pragma unroll
     for (int i = 0; i < kCopiesW; ++i) {
       const PlaceW at = place_w(i);
-      const std::int64_t panel = first_n_ / 32 + at.panel < last_panel ? first_n_ / 32 + at.panel : last_panel;
+      const std::int64_t panel =
+          first_n_ / 32 + at.panel < last_panel ? first_n_ / 32 + at.panel : last_panel;
       w_at_[i] = static_cast<unsigned>((panel * p_.k + at.k) * 32 + at.chunk * kChunkW);
     }
   }
