@@ -228,7 +228,9 @@ TEST_F(MixedLinearOnGpu, GivesFewRowsTheBitsOfTiles) {
       c.place();
       for (const Arithmetic arithmetic : kMixed) {
         const auto all = c.product(arithmetic, MixedTile::m128n64, 0, 41);
-        if (n < 1000) EXPECT_EQ(first_wrong(c, arithmetic, all), "");
+        if (n < 1000) {
+          EXPECT_EQ(first_wrong(c, arithmetic, all), "");
+        }
         for (const std::int64_t count : {1, 2, 7, 8, 9, 16, 17, 40}) {
           const std::int64_t first = 41 - count;
           const auto got = c.product(arithmetic, MixedTile::few_rows, first, count);
