@@ -101,7 +101,7 @@ struct TranscribeOptions {
   CtcOptions ctc;
 };
 
-// Called in the thread that runs; return values of a cancelled run are an Error `cancelled`.
+// Called in the thread that runs; `cancelled`, for pipes of a batch, in others too. A cancelled run: Error `cancelled`.
 struct Callbacks {
   std::function<void(double seconds_done, double seconds_total)> progress;  // total 0: unknown
   std::function<void(const Segment&)> segment;      // as soon as a segment is final

@@ -1,6 +1,7 @@
 #include "oasr/recognizer.h"
 
 #include <chrono>
+#include <mutex>
 
 #include "api/device.h"
 #include "api/guard.h"
@@ -149,9 +150,18 @@ void Recognizer::transcribe_batch(
     const std::function<void(std::size_t, Result<Transcript>)>& done, const Callbacks& callbacks) {
   std::size_t next = 0;
   const int rate = engine::sample_rate_of(*impl_->model);
+  // Recordings are opened and read by several threads; those that wait for a pipe ask one at a time.
+  Callbacks reading;
+  std::mutex asking;
+  if (callbacks.cancelled) {
+    reading.cancelled = [&] {
+      const std::lock_guard lock(asking);
+      return callbacks.cancelled();
+    };
+  }
   const auto status = guarded([&]() -> Status {
     impl_->transcriber->transcribe_many(
-        audio.size(), [&](std::size_t index) { return open_input(audio[index], rate, callbacks); }, options,
+        audio.size(), [&](std::size_t index) { return open_input(audio[index], rate, reading); }, options,
         callbacks, [&](std::size_t index, Result<Transcript> transcript) {
           next = index + 1;
           done(index, impl_->described(std::move(transcript)));

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "decode/search.h"
+#include "engine/admission.h"
 #include "engine/front_end.h"
 #include "engine/in_order.h"
 #include "engine/plan.h"
@@ -58,15 +59,18 @@ struct AedTranscriber::Impl {
     return model->new_state(context, windows, rows);
   }
 
-  // Decodes recordings together until `admit` gives none any more and all are over.
+  // Decodes up to `limit` recordings together until `admit`, which takes up to so many, gives none any more and all
+  // are over. A GPU waits for what threads prepare: a quarter of the recordings is admitted at a time, side by side.
   template <class Admit>
   void run(models::AedState& decoder, std::size_t limit, const Callbacks& callbacks,
            const Admit& admit, InOrder& results) {
     std::vector<Active> active;
     std::vector<decode::Search*> searches;
+    const auto threads = static_cast<std::size_t>(context.pool->threads());
+    const std::size_t at_once = context.gpu != nullptr ? std::clamp<std::size_t>(limit / 4, 1, threads) : 1;
     while (true) {
-      while (active.size() < limit && admit(decoder, active)) {
-      }
+      const std::size_t room = limit - active.size();
+      if (active.empty() || room >= at_once) admit(decoder, active, room);
       if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       searches.clear();
@@ -144,11 +148,10 @@ Result<Transcript> AedTranscriber::transcribe(AudioSource& audio, const Transcri
   const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
   InOrder results(done);
   bool admitted = false;
-  const auto admit = [&](models::AedState& state, std::vector<Active>& active) {
-    if (std::exchange(admitted, true)) return false;
+  const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t) {
+    if (std::exchange(admitted, true)) return;
     auto recording = std::make_unique<Recording>(plan, audio, callbacks, state, impl_->front_end.get());
     active.push_back({0, nullptr, std::move(recording)});
-    return true;
   };
   impl_->run(*decoder, 1, callbacks, admit, results);
   impl_->state = std::move(decoder);
@@ -177,23 +180,12 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
     done(index, std::move(result));
   };
   InOrder results(counted);
-  std::size_t next = 0;
-  const auto admit = [&](models::AedState& state, std::vector<Active>& active) {
-    if (next == count) return false;
-    const std::size_t index = next++;
-    if (callbacks.cancelled && callbacks.cancelled()) {
-      results.add(index, unexpected(cancelled_error()));
-      return true;
+  Admission admission(count, open, callbacks, *impl_->context.pool, results);
+  const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t wanted) {
+    for (auto& [index, audio] : admission.next(wanted)) {
+      auto recording = std::make_unique<Recording>(*plan, *audio, each, state, impl_->front_end.get());
+      active.push_back({index, std::move(audio), std::move(recording)});
     }
-    auto audio = open(index);
-    if (!audio) {
-      results.add(index, unexpected(std::move(audio).error()));
-      return true;
-    }
-    active.push_back({index, std::move(*audio), nullptr});
-    Active& entry = active.back();
-    entry.recording = std::make_unique<Recording>(*plan, *entry.owned, each, state, impl_->front_end.get());
-    return true;
   };
   impl_->run(**decoder, limit, callbacks, admit, results);
   impl_->state = std::move(*decoder);

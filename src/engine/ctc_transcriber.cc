@@ -4,6 +4,7 @@
 
 #include "base/stopwatch.h"
 #include "decode/attention_beam.h"
+#include "engine/admission.h"
 #include "engine/ctc_recording.h"
 #include "engine/fault_error.h"
 #include "engine/front_end.h"
@@ -39,15 +40,14 @@ struct CtcTranscriber::Impl {
   std::unique_ptr<MelDevice> front_end;  // null: the processor
   StageTimes times;
 
-  // Takes recordings from `admit` until it gives none, and decodes an utterance of each at a time.
+  // Takes up to so many recordings from `admit` until it gives none, and decodes an utterance of each at a time.
   template <class Admit>
   void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
            InOrder& results) {
     std::vector<ActiveCtc> active;
     std::vector<InFlight> pass;
     while (true) {
-      while (active.size() < limit && admit(active)) {
-      }
+      admit(active, limit - active.size());
       if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       pass.clear();
@@ -253,12 +253,11 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
   const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
   InOrder results(done);
   bool admitted = false;
-  const auto admit = [&](std::vector<ActiveCtc>& active) {
-    if (std::exchange(admitted, true)) return false;
+  const auto admit = [&](std::vector<ActiveCtc>& active, std::size_t) {
+    if (std::exchange(admitted, true)) return;
     auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get(),
                                                     *impl_->context.pool);
     active.push_back({0, nullptr, std::move(recording)});
-    return true;
   };
   impl_->run(plan, 1, callbacks, admit, results);
   return std::move(*transcript);
@@ -279,21 +278,12 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
     done(index, std::move(result));
   };
   InOrder results(counted);
-  std::size_t next = 0;
-  const auto admit = [&](std::vector<ActiveCtc>& active) {
-    if (next == count) return false;
-    const std::size_t index = next++;
-    const bool stop = callbacks.cancelled && callbacks.cancelled();
-    auto audio = stop ? Result<std::unique_ptr<AudioSource>>(unexpected(cancelled_error())) : open(index);
-    if (!audio) {
-      results.add(index, unexpected(std::move(audio).error()));
-      return true;
+  Admission admission(count, open, callbacks, *impl_->context.pool, results);
+  const auto admit = [&](std::vector<ActiveCtc>& active, std::size_t wanted) {
+    for (auto& [index, audio] : admission.next(wanted)) {
+      auto recording = std::make_unique<CtcRecording>(*plan, *audio, each, impl_->front_end.get(), *impl_->context.pool);
+      active.push_back({index, std::move(audio), std::move(recording)});
     }
-    active.push_back({index, std::move(*audio), nullptr});
-    ActiveCtc& entry = active.back();
-    entry.recording = std::make_unique<CtcRecording>(*plan, *entry.owned, each, impl_->front_end.get(),
-                                                      *impl_->context.pool);
-    return true;
   };
   impl_->run(*plan, static_cast<std::size_t>(impl_->batch_size), callbacks, admit, results);
 }

@@ -41,7 +41,8 @@ class Transcriber {
   virtual Result<Transcript> transcribe(AudioSource& audio, const TranscribeOptions& options,
                                         const Callbacks& callbacks = {}) = 0;
 
-  // Opens recording `index`; called when its turn comes, so that few files are open at a time.
+  // Opens recording `index`; called when its turn comes, so that few files are open at a time, by several threads
+  // at once.
   using OpenAudio = std::function<Result<std::unique_ptr<AudioSource>>(std::size_t index)>;
   // Called once for every index, in rising order.
   using Done = std::function<void(std::size_t index, Result<Transcript> transcript)>;

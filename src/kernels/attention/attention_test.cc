@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/attention/layout.h"
 #include "kernels/attention/op.h"
 #include "kernels/lane_report.h"
 #include "kernels/testing.h"
@@ -266,6 +267,31 @@ TEST(KvCache, AppendsInPiecesAndCopiesAsIfWhole) {
       EXPECT_EQ(first_difference(whole.out, expected), -1);
     }
   }
+}
+
+TEST(KvCache, WithKeysOnlyMovesNoValues) {
+  ThreadPool pool(1);
+  ExecContext context{&pool, detected_isa()};
+  const std::size_t bytes = kv_cache_bytes(1, 8, 40, DType::f32);
+  AlignedBuffer a(bytes), b(bytes);
+  for (AlignedBuffer* memory : {&a, &b}) std::fill_n(memory->data(), bytes, std::byte{0x7f});
+  KvCache from{.heads = 1, .head_dim = 8, .capacity = 40, .data = a.data(), .keys_only = true}, to = from;
+  to.data = b.data();
+  const auto k = random_floats(40 * 8, 1);
+  kv_append(context, from, k.data(), 8, nullptr, 0, 40);
+  const KvLayout layout(from);
+  const auto at = [](const KvCache& cache, std::int64_t i) { return reinterpret_cast<const float*>(cache.data)[i]; };
+  reinterpret_cast<float*>(from.data)[layout.value(0, 21, 3)] = 5.0f;
+  kv_copy(from, to, 40);
+  kv_drop_front(from, 20);
+  kv_drop_front(to, 20);
+  for (const KvCache* cache : {&from, &to}) {
+    EXPECT_EQ(at(*cache, layout.key(0, 1, 3)), k[21 * 8 + 3]);
+    EXPECT_NE(at(*cache, layout.value(0, 1, 3)), 5.0f);
+  }
+  EXPECT_NE(at(to, layout.value(0, 21, 3)), 5.0f);
+  to.keys_only = false;
+  EXPECT_THROW(kv_copy(from, to, 1), InternalError);
 }
 
 TEST(KvCache, HoldsTheSameBytesWhateverLaneWritesIt) {

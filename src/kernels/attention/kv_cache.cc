@@ -14,7 +14,8 @@ void check_storage(DType storage) {
 }
 
 void check_copy(const KvCache& from, const KvCache& to, std::int64_t length) {
-  CHECK(from.heads == to.heads && from.head_dim == to.head_dim && from.storage == to.storage,
+  CHECK(from.heads == to.heads && from.head_dim == to.head_dim && from.storage == to.storage &&
+            from.keys_only == to.keys_only,
         "caches of one geometry");
   CHECK(length <= from.length && length <= to.capacity, "positions that are there");
 }
@@ -80,7 +81,7 @@ void kv_copy(const KvCache& from, KvCache& to, std::int64_t length) {
   };
   for (std::int64_t head = 0; head < from.heads; ++head) {
     copy(target.keys(head), source.keys(head), panels);
-    copy(target.values(head), source.values(head), length);
+    if (!from.keys_only) copy(target.values(head), source.values(head), length);
   }
   to.length = length;
 }
@@ -105,8 +106,10 @@ void kv_drop_front(KvCache& cache, std::int64_t count) {
   const auto at = [&](std::int64_t offset) { return cache.data + static_cast<std::size_t>(offset) * element; };
   const std::int64_t left = cache.length - count, dim = cache.head_dim;
   for (std::int64_t head = 0; head < cache.heads; ++head) {
-    std::memmove(at(layout.value(head, 0, 0)), at(layout.value(head, count, 0)),
-                 static_cast<std::size_t>(left * dim) * element);
+    if (!cache.keys_only) {
+      std::memmove(at(layout.value(head, 0, 0)), at(layout.value(head, count, 0)),
+                   static_cast<std::size_t>(left * dim) * element);
+    }
     if (count % kKeys == 0) {  // whole panels
       std::memmove(at(layout.key(head, 0, 0)), at(layout.key(head, count, 0)),
                    static_cast<std::size_t>((left + kKeys - 1) / kKeys * kKeys * dim) * element);

@@ -35,14 +35,17 @@ struct Copy {
   const std::byte* from;
   std::byte* to;
   std::int64_t from_rows, to_rows, count;
+  bool keys_only;
 };
 struct Drop {
   std::byte* data;
   std::int64_t rows, dropped, left;
+  bool keys_only;
 };
 
 // A block writes the positions of one panel of keys or of values (blockIdx.x: panel · 2 + which), turned in
-// shared memory, [position][dim + 1].
+// shared memory, [position][dim + 1]. A panel that it begins it writes to its end, free positions as zeros: panels are
+// read whole.
 template <class T>
 __global__ void __launch_bounds__(kThreads) append(const Items<Append>* passed) {
   cuda::in_order();
@@ -63,9 +66,9 @@ __global__ void __launch_bounds__(kThreads) append(const Items<Append>* passed) 
   T* to = reinterpret_cast<T*>(item.data) + ((head * 2 + of_values) * item.rows + panel * kKeys) * dim;
   const int start = static_cast<int>(first - panel * kKeys);
   const int j = static_cast<int>(threadIdx.x % kKeys) - start;
-  if (j < 0 || j >= count) return;
+  if (j < 0 || (j >= count && start > 0)) return;
   for (int d = threadIdx.x / kKeys; d < dim; d += kThreads / static_cast<int>(kKeys)) {
-    to[d * kKeys + j + start] = cuda::narrow<T>(turned[j * (dim + 1) + d]);
+    to[d * kKeys + j + start] = cuda::narrow<T>(j < count ? turned[j * (dim + 1) + d] : 0.0f);
   }
 }
 
@@ -83,6 +86,7 @@ __global__ void copy(const Items<Copy>* passed) {
   const std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kInCopy;
   if (i >= count) return;
   *reinterpret_cast<int4*>(to + i) = *reinterpret_cast<const int4*>(from + i);
+  if (item.keys_only) return;
   *reinterpret_cast<int4*>(to + item.to_rows * dim + i) =
       *reinterpret_cast<const int4*>(from + item.from_rows * dim + i);
 }
@@ -95,6 +99,7 @@ __global__ void __launch_bounds__(kThreads) drop_front(const Items<Drop>* passed
   cuda::in_order();
   const Items<Drop>& items = *passed;
   const Drop item = items.at[blockIdx.z];
+  if (item.keys_only && blockIdx.x == 1) return;
   const std::int64_t head = blockIdx.y, dim = items.dim, panel = kKeys * dim;
   T* data = reinterpret_cast<T*>(item.data) + (head * 2 + blockIdx.x) * item.rows * dim;
   const std::int64_t end = (item.left + kKeys - 1) / kKeys * panel;
@@ -192,7 +197,8 @@ void kv_copy_cuda(Gpu& gpu, std::span<const CopyArgs> copies) {
                            .to = args.to->data,
                            .from_rows = KvLayout(*args.from).rows,
                            .to_rows = KvLayout(*args.to).rows,
-                           .count = args.length}};
+                           .count = args.length,
+                           .keys_only = args.from->keys_only}};
       },
       [&](const Items<Copy>& items, DType storage) {
         const std::int64_t bytes = cuda::divide_up(items.longest, kKeys) * kKeys * items.dim *
@@ -211,7 +217,11 @@ void kv_drop_front_cuda(Gpu& gpu, std::span<const DropArgs> drops) {
         const std::int64_t left = kv.length - args.count;
         return Made<Drop>{&kv,
                           args.count == 0 ? 0 : left,
-                          {.data = kv.data, .rows = KvLayout(kv).rows, .dropped = args.count, .left = left}};
+                          {.data = kv.data,
+                           .rows = KvLayout(kv).rows,
+                           .dropped = args.count,
+                           .left = left,
+                           .keys_only = kv.keys_only}};
       },
       [&](const Items<Drop>& items, DType storage) {
         cuda::launch(gpu, "kv_drop_front", storage == DType::f32 ? drop_front<float> : drop_front<Half>,

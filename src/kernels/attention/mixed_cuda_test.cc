@@ -4,7 +4,7 @@
 #include <limits>
 #include <ostream>
 
-#include "kernels/attention/layout.h"
+#include "kernels/attention/cuda_testing.h"
 #include "kernels/attention/op.h"
 #include "kernels/cuda/mixed_testing.h"
 #include "kernels/cuda/testing.h"
@@ -105,6 +105,7 @@ class MixedAttentionOnGpu : public OnGpu {
       kv_append(test_.context_, cache, keys_there.data(), width, values != nullptr ? values_there->data() : nullptr,
                 width, static_cast<std::int64_t>(keys.size()) / width);
       gpu.wait();
+      poison_free_positions(gpu, cache);
     }
 
     MixedAttentionOnGpu& test_;
@@ -203,31 +204,38 @@ class MixedAttentionOnGpu : public OnGpu {
   }
 };
 
-TEST_F(MixedAttentionOnGpu, IsTheDefinitionOnRoundedOperandsForRaggedShapes) {
-  unsigned seed = 1;
-  for (const int head_dim : {8, 24, 64, 72, 128}) {
-    for (const std::int64_t queries : {1, 2, 9, 16, 17, 31, 48, 63, 64, 65, 80, 127, 130}) {
-      for (const std::int64_t length : {1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200}) {
-        seed += 3;
-        const bool causal = seed % 2 == 0 && queries <= length;
-        expect_right({2, head_dim, queries, length, causal, seed % 4 < 2 ? DType::f32 : DType::f16, seed % 5 < 2, 3}, seed);
-        ASSERT_LT(::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(), 20)
-            << "and so on";
-      }
-    }
-  }
-}
+constexpr int kHeadDims[] = {8, 24, 64, 72, 128};
+constexpr std::int64_t kQueries[] = {1, 2, 9, 16, 17, 31, 48, 63, 64, 65, 80, 127, 130};
+constexpr std::int64_t kLengths[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 130, 200};
 
-TEST_F(MixedAttentionOnGpu, IsTheDefinitionOnRoundedOperandsForTheModelsShapes) {
-  for (const Geometry& g : {Geometry{8, 64, 1500, 1500, false, DType::f32, false, 113},
-                            {6, 64, 1500, 1500, false, DType::f32, false, 211},
-                            {8, 64, 64, 1500, false, DType::f16, false, 7},
-                            {8, 64, 64, 448, true, DType::f32, false, 7},
-                            {4, 64, 300, 300, false, DType::f32, true, 17},
-                            {4, 64, 16, 80, false, DType::f32, true, 1}}) {
-    expect_right(g, 7);
+class RaggedMixedAttentionOnGpu : public MixedAttentionOnGpu,
+                                  public ::testing::WithParamInterface<std::tuple<int, std::int64_t>> {};
+
+TEST_P(RaggedMixedAttentionOnGpu, IsTheDefinitionOnRoundedOperands) {
+  const auto [head_dim, queries] = GetParam();
+  const unsigned place = place_in(kHeadDims, head_dim) * std::size(kQueries) + place_in(kQueries, queries);
+  unsigned seed = 1 + 3 * static_cast<unsigned>(std::size(kLengths)) * place;
+  for (const std::int64_t length : kLengths) {
+    seed += 3;
+    const bool causal = seed % 2 == 0 && queries <= length;
+    expect_right({2, head_dim, queries, length, causal, seed % 4 < 2 ? DType::f32 : DType::f16, seed % 5 < 2, 3}, seed);
   }
 }
+INSTANTIATE_TEST_SUITE_P(Shapes, RaggedMixedAttentionOnGpu,
+                         ::testing::Combine(::testing::ValuesIn(kHeadDims), ::testing::ValuesIn(kQueries)));
+
+const Geometry kModelsShapes[] = {
+    {8, 64, 1500, 1500, false, DType::f32, false, 113},
+    {6, 64, 1500, 1500, false, DType::f32, false, 211},
+    {8, 64, 64, 1500, false, DType::f16, false, 7},
+    {8, 64, 64, 448, true, DType::f32, false, 7},
+    {4, 64, 300, 300, false, DType::f32, true, 17},
+    {4, 64, 16, 80, false, DType::f32, true, 1}};
+
+class ModelsMixedAttentionOnGpu : public MixedAttentionOnGpu, public ::testing::WithParamInterface<Geometry> {};
+
+TEST_P(ModelsMixedAttentionOnGpu, IsTheDefinitionOnRoundedOperands) { expect_right(GetParam(), 7); }
+INSTANTIATE_TEST_SUITE_P(Shapes, ModelsMixedAttentionOnGpu, ::testing::ValuesIn(kModelsShapes));
 
 TEST_F(MixedAttentionOnGpu, IsTheDefinitionForWideScores) {
   for (const float scale : {1e-6f, 3.0f, -2.0f}) expect_right({2, 64, 40, 200, true, DType::f32, false}, 77, scale);

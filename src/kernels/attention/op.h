@@ -35,10 +35,12 @@ struct KvCache {
   std::int64_t length = 0;         // positions filled
   DType storage = DType::f32;
   std::byte* data = nullptr;
+  bool keys_only = false;          // nobody appends values: they are neither copied nor moved
 };
 std::size_t kv_cache_bytes(int heads, int head_dim, std::int64_t capacity, DType storage);
 
-// Appends `count` positions. Of one call every cache is another one: a GPU takes them all at once.
+// Appends `count` positions. Of one call every cache is another one: a GPU takes them all at once, and sets the free
+// positions of the panels that it begins to zero.
 struct AppendArgs {
   KvCache* kv = nullptr;
   const float* k = nullptr;  // [count, heads · head_dim], row stride ldk

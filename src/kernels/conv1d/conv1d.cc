@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/conv1d/op.h"
+#include "kernels/rows/op.h"
 
 namespace oasr::kernels {
 
@@ -22,9 +23,7 @@ void conv1d(ExecContext& context, const Conv1dArgs& args) {
   CHECK(args.frames >= 1 && (args.stride == 1 || args.stride == 2), "the geometry of a convolution");
   CHECK(args.weight->k() % kConvTaps == 0, "a weight of pack_conv1d");
   const std::int64_t channels = args.weight->k() / kConvTaps;
-  const auto row_bytes = static_cast<std::size_t>(channels) * sizeof(float);
-  clear(context.gpu, args.x, row_bytes);
-  clear(context.gpu, args.x + (args.frames + 1) * channels, row_bytes);
+  zero_padding(context, {args.x, args.frames + 2, channels, channels});
   linear(context, {.x = args.x,
                    .ldx = args.stride * channels,
                    .m = conv1d_frames(args.frames, args.stride),
@@ -35,6 +34,13 @@ void conv1d(ExecContext& context, const Conv1dArgs& args) {
                    .ldr = args.ldr,
                    .y = args.y,
                    .ldy = args.ldy});
+}
+
+void zero_padding(ExecContext& context, Matrix padded) {
+  CHECK(padded.rows >= 2 && padded.stride == padded.columns, "an input of a convolution with its padding");
+  constexpr std::int32_t kBoth[] = {kZeroRow, kZeroRow};
+  const Matrix ends{padded.data, 2, padded.columns, (padded.rows - 1) * padded.stride};
+  gather_rows(context, {nullptr, 0, padded.columns, padded.columns}, kBoth, ends);
 }
 
 }  // namespace oasr::kernels

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "kernels/linear/op.h"
+#include "tensor/matrix.h"
 
 namespace oasr::kernels {
 
@@ -26,7 +27,7 @@ inline std::int64_t conv1d_frames(std::int64_t frames, std::int64_t stride) {
 
 struct Conv1dArgs {
   // [frames + 2, C_in], contiguous: the input is in rows 1 … frames. conv1d sets the padding, rows
-  // 0 and frames + 1, to zero; so a producer writes its output straight into such a buffer.
+  // 0 and frames + 1, to zero (zero_padding); so a producer writes its output straight into such a buffer.
   float* x = nullptr;
   std::int64_t frames = 0;          // >= 1
   std::int64_t stride = 1;          // 1 or 2
@@ -39,5 +40,9 @@ struct Conv1dArgs {
   std::int64_t ldy = 0;
 };
 void conv1d(ExecContext& context, const Conv1dArgs& args);
+
+// Zeros in the padding of such an input: the first and the last row of `padded`, which has no gaps between rows. On a
+// GPU it is a kernel, not a memset, which would cut a section.
+void zero_padding(ExecContext& context, Matrix padded);
 
 }  // namespace oasr::kernels

@@ -19,7 +19,7 @@ struct GatherGeometry {
 };
 
 // to[r · ld + i] = convert(in, i, row) of element i of the field of output first_row + r, or a zero where it
-// is padding. A block has a field.
+// is padding or after the field. A block has a field.
 template <class In, class Out, class Convert>
 __global__ void gather_fields(GatherGeometry geometry, const In* x, std::int64_t first_row, Out* to,
                               std::int64_t ld, Convert convert) {
@@ -30,13 +30,13 @@ __global__ void gather_fields(GatherGeometry geometry, const In* x, std::int64_t
   const std::int64_t b = row / geometry.across / geometry.down;
   const int channels = static_cast<int>(g.channels), taps = static_cast<int>(g.horizontal.taps);
   const int count = static_cast<int>(geometry.k);
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+  for (int i = threadIdx.x; i < static_cast<int>(ld); i += blockDim.x) {
     const int tap = i / channels, channel = i % channels;
     const std::int64_t line = oy * g.vertical.stride - g.vertical.before + tap / taps * g.vertical.dilation;
     const std::int64_t column =
         ox * g.horizontal.stride - g.horizontal.before + tap % taps * g.horizontal.dilation;
     Out value{};
-    if (line >= 0 && line < g.height && column >= 0 && column < g.width) {
+    if (i < count && line >= 0 && line < g.height && column >= 0 && column < g.width) {
       value =
           convert(x[b * g.stride_batch + line * g.stride_row + column * g.stride_pixel + channel], i, row);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -84,5 +85,12 @@ class OnGpu : public ::testing::Test {
   ThreadPool pool_{1};
   ExecContext context_;
 };
+
+// Large sweeps are a test a case, so that shards of a program (GTEST_TOTAL_SHARDS; scripts/sanitize_gpu.sh) spread
+// them over processes. A case draws its numbers with a seed of its place in the sweep.
+template <class Values, class T>
+unsigned place_in(const Values& values, const T& value) {
+  return static_cast<unsigned>(std::ranges::find(values, value) - std::begin(values));
+}
 
 }  // namespace oasr::kernels

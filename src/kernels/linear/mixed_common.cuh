@@ -7,23 +7,16 @@
 
 namespace oasr::kernels::cuda {
 
+// A sum is cut into pieces of so many k, the last may be shorter. A piece is a chain of steps of 16 k that starts at
+// zero; pieces are added in rising order, the first to zero. So any number of warps may share a sum.
+inline constexpr int kMixedPiece = 128;
+
 struct MixedProblem {
   LinearProblem of;
   std::int32_t* not_finite;  // the word of the layer
   std::int64_t first_row;    // number of row 0 in what is reported
+  bool x_pairs;              // rows of x can be read 8 bytes at a time
 };
-
-// Operand a of rows `row` and row + 8 at k, k + 1, k + 8 and k + 9, rounded; x: floats in shared memory, rows
-// `stride` apart.
-template <class E>
-__device__ void round_rows(const float* x, int stride, int row, int k, unsigned (&a)[4]) {
-  const float* low = x + row * stride + k;
-  const float* high = low + 8 * stride;
-  const float2 v[4] = {*reinterpret_cast<const float2*>(low), *reinterpret_cast<const float2*>(high),
-                       *reinterpret_cast<const float2*>(low + 8), *reinterpret_cast<const float2*>(high + 8)};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) a[i] = round_two<E>(v[i].x, v[i].y);
-}
 
 // Operand b of one column at k, k + 1, k + 8 and k + 9, rounded; w: floats in shared memory, k `stride` apart.
 template <class E>

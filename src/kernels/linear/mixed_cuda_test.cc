@@ -124,19 +124,20 @@ class MixedLinearOnGpu : public OnGpu {
   }
 };
 
-TEST_F(MixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperandsOnRaggedShapes) {
-  unsigned seed = 1;
-  for (std::int64_t size = 1; size <= 67; ++size) {
-    for (const std::int64_t other : {size * 7 % 67 + 1, size * 29 % 67 + 1, std::int64_t{64}, std::int64_t{130}}) {
-      seed += 3;
-      const std::int64_t k = (size + other) * 13 % 67 + 1, gap = seed % 3 == 0 ? 0 : (seed % 3 == 1 ? 3 : (4 - k % 4) % 4 + 4);
-      expect_right({size, other, k, kStorages[seed / 3 % 3], seed, gap});
-      expect_right({other, k, size, kStorages[seed / 2 % 3], seed + 1, gap});
-      expect_right({k, size, other + 64, kStorages[seed / 5 % 3], seed + 2, 0});
-    }
-    ASSERT_LT(::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(), 20) << "and so on";
+class RaggedMixedLinearOnGpu : public MixedLinearOnGpu, public ::testing::WithParamInterface<std::int64_t> {};
+
+TEST_P(RaggedMixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperands) {
+  const std::int64_t size = GetParam();
+  unsigned seed = 1 + 3 * 4 * static_cast<unsigned>(size - 1);
+  for (const std::int64_t other : {size * 7 % 67 + 1, size * 29 % 67 + 1, std::int64_t{64}, std::int64_t{130}}) {
+    seed += 3;
+    const std::int64_t k = (size + other) * 13 % 67 + 1, gap = seed % 3 == 0 ? 0 : (seed % 3 == 1 ? 3 : (4 - k % 4) % 4 + 4);
+    expect_right({size, other, k, kStorages[seed / 3 % 3], seed, gap});
+    expect_right({other, k, size, kStorages[seed / 2 % 3], seed + 1, gap});
+    expect_right({k, size, other + 64, kStorages[seed / 5 % 3], seed + 2, 0});
   }
 }
+INSTANTIATE_TEST_SUITE_P(Sizes, RaggedMixedLinearOnGpu, ::testing::Range(std::int64_t{1}, std::int64_t{68}));
 
 TEST_F(MixedLinearOnGpu, IsTheSumOfProductsOfRoundedOperandsOnTheModelsShapes) {
   unsigned seed = 300;
@@ -182,6 +183,112 @@ TEST_F(MixedLinearOnGpu, GivesARowTheBitsThatItHasAlone) {
         }
       }
     }
+  }
+}
+
+// The order of sums: pieces of 128 k, each as it is in a matrix that holds only this piece, added one after another.
+TEST_F(MixedLinearOnGpu, AddsPiecesInOrder) {
+  constexpr std::int64_t kM = 20, kN = 70, kPiece = 128;
+  unsigned seed = 500;
+  for (const DType storage : kStorages) {
+    for (const std::int64_t k : {128, 130, 256, 385, 512, 2048, 2053, 4112}) {
+      Case c(*this, {kM, kN, k, storage, ++seed});
+      c.place();
+      for (const Arithmetic arithmetic : kMixed) {
+        std::vector<float> expected(kM * kN, 0.0f);
+        for (std::int64_t first = 0; first < k; first += kPiece) {
+          const std::int64_t depth = std::min(kPiece, k - first);
+          Case piece(*this, {kM, kN, depth, storage, seed});
+          for (std::int64_t m = 0; m < kM; ++m) {
+            std::copy_n(c.x.begin() + m * k + first, depth, piece.x.begin() + m * depth);
+          }
+          for (std::int64_t n = 0; n < kN; ++n) {
+            std::copy_n(c.rows.begin() + n * k + first, depth, piece.rows.begin() + n * depth);
+          }
+          piece.weight = pack_rows(piece.rows, kN, depth, storage);
+          piece.place();
+          const auto sums = piece.product(arithmetic, MixedTile::m64n64, 0, kM);
+          for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += sums[i];
+        }
+        for (const MixedTile tile : kMixedTiles) {
+          EXPECT_EQ(first_difference(c.product(arithmetic, tile, 0, kM), expected), -1) << c.what(arithmetic, tile);
+        }
+      }
+    }
+  }
+}
+
+// Few rows are 1 to 8 or more in a block, of 16 or 32 channels, and one warp may have several pieces.
+TEST_F(MixedLinearOnGpu, GivesFewRowsTheBitsOfTiles) {
+  unsigned seed = 600;
+  for (const std::int64_t n : {45, 9000}) {
+    for (const std::int64_t k : {16, 129, 512, 1100, 2048, 5120}) {
+      const DType storage = kStorages[++seed % 3];
+      const std::int64_t gap = seed / 2 % 3 == 0 ? 0 : (seed / 2 % 3 == 1 ? 1 : 4);
+      Case c(*this, {41, n, k, storage, seed, gap});
+      c.place();
+      for (const Arithmetic arithmetic : kMixed) {
+        const auto all = c.product(arithmetic, MixedTile::m128n64, 0, 41);
+        if (n < 1000) {
+          EXPECT_EQ(first_wrong(c, arithmetic, all), "");
+        }
+        for (const std::int64_t count : {1, 2, 7, 8, 9, 16, 17, 40}) {
+          const std::int64_t first = 41 - count;
+          const auto got = c.product(arithmetic, MixedTile::few_rows, first, count);
+          EXPECT_EQ(first_difference(got, std::span(all).subspan(static_cast<std::size_t>(first * c.ldy))), -1)
+              << c.what(arithmetic, MixedTile::few_rows) << ", rows from " << first;
+        }
+      }
+    }
+  }
+}
+
+// Rows that overlap, as the fields of a convolution do, and that are rounded together or one by one.
+TEST_F(MixedLinearOnGpu, TakesRowsThatOverlap) {
+  for (const std::int64_t step : {8, 80, 81, 240}) {
+    constexpr std::int64_t kM = 300, kN = 40, kK = 240;
+    Case apart(*this, {kM, kN, kK, DType::f16, 21});
+    const auto line = random_floats((kM - 1) * step + kK, 22);
+    for (std::int64_t m = 0; m < kM; ++m) std::copy_n(line.begin() + m * step, kK, apart.x.begin() + m * kK);
+    apart.place();
+    auto there = upload(line);
+    for (const Arithmetic arithmetic : kMixed) {
+      const auto expected = apart.product(arithmetic, MixedTile::few_rows, 0, kM);
+      EXPECT_EQ(first_wrong(apart, arithmetic, expected), "");
+      for (const MixedTile tile : kMixedTiles) {
+        auto y = room<float>(kM * kN);
+        const LinearArgs args{
+            .x = there.data(), .ldx = step, .m = kM, .weight = &apart.weight, .y = y.data(), .ldy = kN};
+        linear_mixed_cuda(*gpu_, args, arithmetic, tile);
+        EXPECT_EQ(first_difference(y.values(), expected), -1) << apart.what(arithmetic, tile) << " step " << step;
+      }
+    }
+  }
+}
+
+// More rows than are rounded at once (32 MiB of operands): a residual and reports go by the row of the matrix.
+TEST_F(MixedLinearOnGpu, TakesMoreRowsThanAreRoundedAtOnce) {
+  constexpr std::int64_t kRounded = 16'384, kM = kRounded + 150;
+  Case c(*this, {kM, 33, 1024, DType::f16, 31});
+  c.x[static_cast<std::size_t>((kRounded + 120) * 1024 + 1000)] = kInf;
+  c.place();
+  c.residual = random_floats(kM * c.ldy, 32);
+  auto few = c.residual;
+  few.erase(few.begin(), few.begin() + (kRounded - 10) * c.ldy);
+  LinearArgs args{.residual = few.data()};
+  args.alpha = 0.5f;
+  std::vector<std::vector<float>> got;
+  for (const MixedTile tile : {MixedTile::m64n64, MixedTile::m128n64, MixedTile::m128n128}) {
+    got.push_back(c.product(Arithmetic::float16, tile, 0, kM, args));
+    EXPECT_EQ(reported_row(), kRounded + 120);
+  }
+  c.residual = few;
+  const auto expected = c.product(Arithmetic::float16, MixedTile::few_rows, kRounded - 10, 100, args);
+  EXPECT_EQ(reported_row(), -1);
+  for (const auto& y : got) {
+    EXPECT_EQ(first_difference(std::span(y).subspan(static_cast<std::size_t>((kRounded - 10) * c.ldy), 100 * 33),
+                               std::span(expected).first(100 * 33)),
+              -1);
   }
 }
 

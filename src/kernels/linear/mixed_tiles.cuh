@@ -1,31 +1,40 @@
 // linear() in mixed precision for many rows: tiles of the output in registers, products on the matrix units.
 //
-// A block of four warps computes [kM, kN], a warp [kWarpM, kWarpN] of it. Slices of kDepth k go through a ring of
-// kStages buffers in shared memory by cp.async, as they are stored:
-//   x  [kM][kDepth + 8]  floats, which become operands on their way to registers; the gap keeps the rows that a
-//                        warp reads at once in different banks
-//   w  [kDepth][kN]      numbers of 16 bits, chunks of 16 bytes twisted so that the rows that ldmatrix reads at
-//                        once lie in different banks; or floats, rows of kN + 4
-// A sum takes its k in steps of 16, in rising order, whatever the tile.
+// x has become operands before (mixed_round.cuh). A block computes [kM, kN], a warp [kWarpM, kWarpN] of it.
+// Slices of kDepth k go through a ring of kStages buffers in shared memory by cp.async:
+//   x  [kM][kDepth]      operands, chunks of 16 bytes twisted so that the rows that ldmatrix reads at once
+//                        lie in different banks
+//   w  [kDepth][kN]      numbers of 16 bits as they are stored, twisted too; or floats, rows of kN + 4
+// A sum is that of its pieces (mixed_common.cuh), each a chain of its steps.
 #pragma once
 
 #include "kernels/linear/mixed_common.cuh"
 
 namespace oasr::kernels::cuda {
 
-// T: what the weight is stored as.
-template <class T, int N>
+// x as operands: rows `ld` numbers of 16 bits apart, which start at multiples of 16 bytes.
+struct MixedRows {
+  const std::uint16_t* x;
+  std::int64_t ld;
+};
+
+// T: what the weight is stored as. kBlocks: of a multiprocessor.
+template <class T, int M, int N, int Blocks>
 struct MixedShape {
   static constexpr bool kFloats = sizeof(T) == 4;
-  static constexpr int kM = 64, kN = N, kWarpsM = 2, kWarpsN = 2, kThreads = 128;
-  static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
+  static constexpr int kM = M, kN = N, kWarpsM = 2, kWarpsN = N / 32, kThreads = 32 * kWarpsM * kWarpsN;
+  static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN, kBlocks = Blocks;
   static constexpr int kDepth = 32, kStages = 4;
-  static constexpr int kXStride = kDepth + 8;                               // floats
-  static constexpr int kWStride = kFloats ? (kN + 4) * 4 : kN * 2;          // bytes
-  static constexpr int kX = kM * kXStride * 4, kStage = kX + kDepth * kWStride;
+  static constexpr int kXStride = kDepth * 2;                       // bytes
+  static constexpr int kWStride = kFloats ? (kN + 4) * 4 : kN * 2;  // bytes
+  static constexpr int kX = kM * kXStride, kStage = kX + kDepth * kWStride;
   static constexpr int kShared = kStages * kStage;
   static constexpr int kStripStride = kWarpN + 8;  // floats of a row of sums on their way out
-  static_assert(kWarpsM * kWarpsN * 16 * kStripStride * 4 <= kShared);
+  static_assert(kM * kDepth * 2 % (16 * kThreads) == 0 && kN * kDepth * sizeof(T) % (16 * kThreads) == 0);
+  static_assert(kWarpsM * kWarpsN * 16 * kStripStride * 4 <= kShared && kMixedPiece % kDepth == 0 &&
+                kDepth == 32);
+  // Where chunk `chunk` of row m of x is.
+  static __device__ int x_chunk_at(int m, int chunk) { return m * kXStride + (chunk ^ (m >> 1 & 3)) * 16; }
   // Where chunk `chunk` of row k is.
   static __device__ int chunk_at(int k, int chunk) {
     return k * kWStride + (kFloats ? chunk : chunk ^ ((k & 1) << 2 | (k >> 1 & 3))) * 16;
@@ -35,12 +44,19 @@ struct MixedShape {
 template <class E, class T, class Shape>
 class MixedProduct {
   static constexpr int kTilesM = Shape::kWarpM / 16, kTilesN = Shape::kWarpN / 8;  // of mma
+  // Copies of 16 bytes: of a row of x in a slice, rows at once, and those of a thread; of the weight in
+  // numbers.
+  static constexpr int kChunksX = Shape::kDepth / 8, kRowsX = Shape::kThreads / kChunksX;
+  static constexpr int kCopiesX = Shape::kM / kRowsX;
+  static constexpr int kChunkW = 16 / static_cast<int>(sizeof(T)), kInPanelW = 32 / kChunkW;
+  static constexpr int kCopiesW = Shape::kN / kChunkW * Shape::kDepth / Shape::kThreads;
 
  public:
-  __device__ MixedProduct(const MixedProblem& problem, std::int64_t first_m, std::int64_t first_n,
+  __device__ MixedProduct(const MixedProblem& problem, const MixedRows& rows, int first_m, int first_n,
                           std::byte* shared)
       : problem_(problem),
         p_(problem.of),
+        rows_(rows),
         first_m_(first_m),
         first_n_(first_n),
         shared_(shared),
@@ -49,10 +65,14 @@ class MixedProduct {
     const int warp = threadIdx.x / 32;
     warp_m_ = warp % Shape::kWarpsM * Shape::kWarpM;
     warp_n_ = warp / Shape::kWarpsM * Shape::kWarpN;
+    // Chunks two further on, of the next 16 k or channels, are at bit 5.
+    read_x_ = Shape::x_chunk_at(warp_m_ + lane_ % 16, lane_ / 16);
+    read_w_ = Shape::kX + Shape::chunk_at(lane_ % 16, warp_n_ / 8 + lane_ / 16);
+    find_sources();
   }
 
   __device__ void run() {
-    constexpr int kAhead = Shape::kStages - 1;
+    constexpr int kAhead = Shape::kStages - 1, kSlices = kMixedPiece / Shape::kDepth;  // of a piece
     const int slices = static_cast<int>((p_.k + Shape::kDepth - 1) / Shape::kDepth);
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) {
@@ -65,8 +85,14 @@ class MixedProduct {
       __syncthreads();  // the slice is there for all, and none reads the one before it any more
       if (s + kAhead < slices) load(s + kAhead, written);
       copy_async_commit();
-      const std::int64_t left = p_.k - std::int64_t{s} * Shape::kDepth;
-      multiply(read * Shape::kStage, left < Shape::kDepth ? static_cast<int>(left) : Shape::kDepth);
+      const int left = static_cast<int>(p_.k) - s * Shape::kDepth;
+      const int buffer = read * Shape::kStage;
+      if (left > Shape::kDepth / 2) {
+        multiply<Shape::kDepth>(buffer);
+      } else {
+        multiply<Shape::kDepth / 2>(buffer);  // no step of zeros: as many as in any other kernel
+      }
+      if (s % kSlices == kSlices - 1 || s + 1 == slices) end_piece();
       if (++read == Shape::kStages) read = 0;
       if (++written == Shape::kStages) written = 0;
     }
@@ -76,85 +102,90 @@ class MixedProduct {
   }
 
  private:
-  // Slice s into a buffer. Rows after the last are zeros, and so is k after the last, on both sides; channels
-  // after the last panel are read as those of the last: what they give is not written.
+  // Where this thread reads in slice 0. Rows after the last are read as the last, channels after the last
+  // panel as those of the last: what they give is not written.
+  __device__ void find_sources() {
+    const std::int64_t last_m = p_.args.m - 1, last_panel = (p_.n - 1) / 32;
+#pragma unroll
+    for (int i = 0; i < kCopiesX; ++i) {
+      const std::int64_t m = first_m_ + threadIdx.x / kChunksX + i * kRowsX;
+      x_at_[i] = static_cast<unsigned>((m < last_m ? m : last_m) * rows_.ld) + 8 * (threadIdx.x % kChunksX);
+    }
+#pragma unroll
+    for (int i = 0; i < kCopiesW; ++i) {
+      const PlaceW at = place_w(i);
+      const std::int64_t panel =
+          first_n_ / 32 + at.panel < last_panel ? first_n_ / 32 + at.panel : last_panel;
+      w_at_[i] = static_cast<unsigned>((panel * p_.k + at.k) * 32 + at.chunk * kChunkW);
+    }
+  }
+
+  // Slice s into a buffer; k after the last are zeros on both sides.
   __device__ void load(int s, int buffer) const {
     const unsigned to = ring_ + buffer * Shape::kStage;
-    const std::int64_t first_k = std::int64_t{s} * Shape::kDepth;
-    if (p_.x_vectors) {
-      load_x<4>(to, first_k);
+    const int first_k = s * Shape::kDepth, depth = static_cast<int>(p_.k) - first_k;
+    if (depth >= Shape::kDepth) {
+      load<true>(to, first_k, Shape::kDepth);
     } else {
-      load_x<1>(to, first_k);
-    }
-    load_w(to + Shape::kX, first_k);
-  }
-
-  // kWidth: floats of a copy.
-  template <int kWidth>
-  __device__ void load_x(unsigned to, std::int64_t first_k) const {
-    constexpr int kColumns = Shape::kDepth / kWidth;
-    const int column = threadIdx.x % kColumns * kWidth;
-    const std::int64_t k = first_k + column, left = p_.k - k;
-    const int count = left >= kWidth ? kWidth : (left > 0 ? static_cast<int>(left) : 0);
-#pragma unroll
-    for (int i = 0; i < Shape::kM * kColumns / Shape::kThreads; ++i) {
-      const int row = i * (Shape::kThreads / kColumns) + threadIdx.x / kColumns;
-      const std::int64_t m = first_m_ + row;
-      const bool there = m < p_.args.m && count > 0;
-      const float* from = there ? p_.args.x + m * p_.args.ldx + k : p_.args.x;
-      const unsigned at = to + (row * Shape::kXStride + column) * 4;
-      if constexpr (kWidth == 4) {
-        copy_async_16_shared(at, from, there ? count * 4 : 0);
-      } else {
-        copy_async_4(at, from, there ? 4 : 0);
-      }
+      load<false>(to, first_k, depth);
     }
   }
 
-  __device__ void load_w(unsigned to, std::int64_t first_k) const {
-    constexpr int kChunk = 16 / static_cast<int>(sizeof(T)), kInPanel = 32 / kChunk;  // chunks of a k
-    constexpr int kDepths = Shape::kThreads / kInPanel;                              // copied at once
-    const int chunk = threadIdx.x % kInPanel, k = threadIdx.x / kInPanel;
-    const std::int64_t last = (p_.n - 1) / 32;
-    const T* weight = static_cast<const T*>(p_.weight);
+  // kWhole: depth is kDepth.
+  template <bool kWhole>
+  __device__ void load(unsigned to, int first_k, int depth) const {
+    const int chunk = threadIdx.x % kChunksX, left = depth - 8 * chunk;
+    const int bytes = kWhole || left >= 8 ? 16 : (left > 0 ? left * 2 : 0);
+    const std::uint16_t* x = rows_.x + first_k;
 #pragma unroll
-    for (int panel = 0; panel < Shape::kN / 32; ++panel) {
-      const std::int64_t number = first_n_ / 32 + panel < last ? first_n_ / 32 + panel : last;
-      const T* from = weight + number * p_.k * 32 + chunk * kChunk;
-#pragma unroll
-      for (int i = 0; i < Shape::kDepth; i += kDepths) {
-        const bool there = first_k + k + i < p_.k;
-        copy_async_16(to + Shape::chunk_at(k + i, panel * kInPanel + chunk),
-                      there ? from + (first_k + k + i) * 32 : from, there ? 16 : 0);
-      }
+    for (int i = 0; i < kCopiesX; ++i) {
+      copy_async_16_shared(to + Shape::x_chunk_at(threadIdx.x / kChunksX + i * kRowsX, chunk),
+                           bytes > 0 ? x + x_at_[i] : rows_.x, bytes);
     }
+    const T* w = static_cast<const T*>(p_.weight);
+    const T* slice = w + std::int64_t{first_k} * 32;
+#pragma unroll
+    for (int i = 0; i < kCopiesW; ++i) {
+      const PlaceW at = place_w(i);
+      const bool there = kWhole || at.k < depth;
+      copy_async_16(to + Shape::kX + Shape::chunk_at(at.k, at.panel * kInPanelW + at.chunk),
+                    there ? slice + w_at_[i] : w, there ? 16 : 0);
+    }
+  }
+
+  // What this thread's i-th copy of a slice of the weight is.
+  struct PlaceW {
+    int panel, k, chunk;
+  };
+  static __device__ PlaceW place_w(int i) {
+    const int at = i * Shape::kThreads + static_cast<int>(threadIdx.x);
+    return {at / kInPanelW / Shape::kDepth, at / kInPanelW % Shape::kDepth, at % kInPanelW};
   }
 
   // Operands b of the warp's columns 16 · pair … + 15, of 16 k from k on.
   __device__ void columns(int buffer, int k, int pair, unsigned (&b)[4]) const {
-    const int first = warp_n_ + 16 * pair;
     if constexpr (Shape::kFloats) {
+      const int first = warp_n_ + 16 * pair;
       const float* w = reinterpret_cast<const float*>(shared_ + buffer + Shape::kX) +
                        (k + lane_ % 4 * 2) * (Shape::kN + 4) + first + lane_ / 4;
       round_column<E>(w, Shape::kN + 4, b[0], b[1]);
       round_column<E>(w + 8, Shape::kN + 4, b[2], b[3]);
     } else {
-      const int row = k + lane_ % 16;
-      load_columns(b, ring_ + buffer + Shape::kX + Shape::chunk_at(row, first / 8 + lane_ / 16));
+      load_columns(b, ring_ + buffer + (read_w_ ^ pair * 32) + k * Shape::kWStride);
 #pragma unroll
       for (unsigned& word : b) word = as_operands<E, T>(word);
     }
   }
 
-  __device__ void multiply(int buffer, int depth) {
-    const float* x = reinterpret_cast<const float*>(shared_ + buffer);
+  // The first kDepth k of a slice.
+  template <int kDepth>
+  __device__ void multiply(int buffer) {
 #pragma unroll
-    for (int k = 0; k < Shape::kDepth; k += 16) {
-      if (k >= depth) break;  // no step of zeros: as many as with any other shape
+    for (int k = 0; k < kDepth; k += 16) {
       unsigned a[kTilesM][4];
 #pragma unroll
       for (int i = 0; i < kTilesM; ++i) {
-        round_rows<E>(x, Shape::kXStride, warp_m_ + 16 * i + lane_ / 4, k + lane_ % 4 * 2, a[i]);
+        load_rows(a[i], ring_ + buffer + (read_x_ ^ k / 16 * 32) + 16 * i * Shape::kXStride);
       }
 #pragma unroll
       for (int pair = 0; pair < kTilesN / 2; ++pair) {
@@ -164,6 +195,20 @@ class MixedProduct {
         for (int i = 0; i < kTilesM; ++i) {
           multiply_add<E>(sums_[i][2 * pair], a[i], b[0], b[1]);
           multiply_add<E>(sums_[i][2 * pair + 1], a[i], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  __device__ void end_piece() {
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          totals_[i][j][n] = __fadd_rn(totals_[i][j][n], sums_[i][j][n]);
+          sums_[i][j][n] = 0;
         }
       }
     }
@@ -181,7 +226,7 @@ class MixedProduct {
       float* to = strip + lane_ / 4 * Shape::kStripStride + lane_ % 4 * 2;
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
-        const float* s = sums_[i][j];
+        const float* s = totals_[i][j];
         *reinterpret_cast<float2*>(to + 8 * j) = {s[0], s[1]};
         *reinterpret_cast<float2*>(to + 8 * Shape::kStripStride + 8 * j) = {s[2], s[3]};
       }
@@ -201,22 +246,27 @@ class MixedProduct {
 
   const MixedProblem& problem_;
   const LinearProblem& p_;
-  const std::int64_t first_m_, first_n_;
+  const MixedRows& rows_;
+  const int first_m_, first_n_;
   std::byte* shared_;
   const unsigned ring_;
   const int lane_;
   int warp_m_, warp_n_;
-  float sums_[kTilesM][kTilesN][4] = {};
+  unsigned read_x_, read_w_;  // where this lane reads rows and columns of 16 bits in a buffer, first of all
+  unsigned x_at_[kCopiesX], w_at_[kCopiesW];
+  float sums_[kTilesM][kTilesN][4] = {};    // of the piece
+  float totals_[kTilesM][kTilesN][4] = {};  // of the pieces before
 };
 
 // Blocks that run at the same time share channels: down the rows first.
 template <class E, class T, class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, 3)
-    mixed_tiles(const __grid_constant__ MixedProblem problem, unsigned tiles_m) {
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    mixed_tiles(const __grid_constant__ MixedProblem problem, const __grid_constant__ MixedRows rows,
+                unsigned tiles_m) {
   cuda::in_order();
   extern __shared__ __align__(128) std::byte shared[];
-  MixedProduct<E, T, Shape>(problem, std::int64_t{blockIdx.x % tiles_m} * Shape::kM,
-                            std::int64_t{blockIdx.x / tiles_m} * Shape::kN, shared)
+  MixedProduct<E, T, Shape>(problem, rows, static_cast<int>(blockIdx.x % tiles_m) * Shape::kM,
+                            static_cast<int>(blockIdx.x / tiles_m) * Shape::kN, shared)
       .run();
 }
 

@@ -6,8 +6,8 @@
 // A row's result depends on that row only. float16 and bfloat16 weights are widened exactly.
 //
 // Mixed precision (a GPU, ExecContext::arithmetic float16 or bfloat16): x and W are rounded to nearest even to 16 bits,
-// their products are added to one float32 sum by the matrix units, 16 k at a time in rising order, and the rest is as
-// above. The bits are those of the card, not of a processor; a row's result still depends on that row only, whatever
+// their products are summed in float32 by the matrix units, 16 k at a time in rising order, in pieces of 128 k that
+// start at +0 and are added to +0 in rising order; the rest is as above. The bits are those of the card, not of a processor; a row's result still depends on that row only, whatever
 // M and the tile. A sum that is not finite, as it is when an operand was too large for its 16 bits, is reported with
 // its row (Gpu::not_finite_row), also where an activation would hide it.
 #pragma once

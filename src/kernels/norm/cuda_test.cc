@@ -53,12 +53,21 @@ class NormOnGpu : public OnGpu {
 
 TEST_F(NormOnGpu, EqualsTheReferenceOnRaggedShapes) {
   for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 64, 130}) {
-    for (const std::int64_t d : {1, 3, 15, 16, 17, 33, 80, 256, 384, 511, 512, 1280}) {
+    for (const std::int64_t d : {1, 3, 15, 16, 17, 33, 80, 256, 384, 511, 512, 900, 1280}) {
       for (const std::int64_t gap : {0, 3, 4}) expect_equal(m, d, gap, (m + d) % 2 == 0);
     }
   }
   expect_equal(1500, 512, 0, true);
   expect_equal(700, 2048, 16, false);
+}
+
+// Rows too long, or too many, for the registers of threads.
+TEST_F(NormOnGpu, EqualsTheReferenceOnStagedRows) {
+  for (const std::int64_t m : {1, 3, 4, 9}) {
+    for (const std::int64_t d : {2052, 2064, 4096}) expect_equal(m, d, 4, m % 2 == 0);
+  }
+  for (const std::int64_t d : {516, 1280}) expect_equal(2051, d, 0, d == 516);
+  expect_equal(2051, 512, 4, true);
 }
 
 TEST_F(NormOnGpu, EqualsTheReferenceWhereRowsDoNotFitIntoSharedMemory) {

@@ -176,6 +176,18 @@ TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnRaggedShapes) {
   expect_equal(300, 2048, 0, Sum::own);
 }
 
+// Rows too long, or too many, for the registers of threads.
+TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnStagedRows) {
+  int number = 0;
+  for (const std::int64_t m : {1, 3, 4, 9}) {
+    for (const std::int64_t d : {2052, 2064, 4096}) {
+      for (int sum = 0; sum < 4; ++sum) expect_equal(m, d, 4, static_cast<Sum>(sum), ++number % 3 == 0 && m == 9);
+    }
+  }
+  for (int sum = 0; sum < 4; ++sum) expect_equal(2051, 516 + 128 * sum, 0, static_cast<Sum>(sum));
+  expect_equal(2051, 512, 4, Sum::own);
+}
+
 TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceWhereRowsDoNotFitIntoSharedMemory) {
   for (const Sum sum : {Sum::none, Sum::own, Sum::in_x, Sum::in_addend}) {
     expect_equal(5, 20'000, 0, sum);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned kThreads = 128;  // of a block that works on one row
 
-// Numbers of rows, among the parameters of a kernel or in memory of the device (Gpu::pass).
+// Numbers of rows, among the parameters of a kernel or in memory of the device (Gpu::pass). Those behind the last are
+// zeros: sections are compared by the bytes of their arguments.
 template <int kCount>
 struct Numbers {
   Numbers(std::span<const std::int32_t> numbers, std::size_t first)
@@ -20,7 +21,7 @@ struct Numbers {
   }
   Numbers() = default;
   int count = 0;
-  std::int32_t at[kCount];
+  std::int32_t at[kCount] = {};
 };
 constexpr int kTokens = 64, kGathered = 512;
 

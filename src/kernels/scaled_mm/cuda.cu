@@ -16,6 +16,8 @@ using cuda::divide_up;
 // rows read weights as fast as they come: all k of a channel is one block's, many slices ahead.
 using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 256, 8, 1>;
 using M64N32 = cuda::Int8Tile<64, 32, 2, 1, 4, 256, 6, 1>;
+// Blocks of few rows read what others read too; here four share the k of a wider tile.
+using SplitM64N128 = cuda::Int8Tile<64, 128, 2, 4, 1, 128, 6, 1, cuda::MatrixUnit::mma, true, 4>;
 using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 1, 128, 4, 2>;
 using M128N128 = cuda::Int8Tile<128, 128, 2, 2, 1, 128, 3, 2>;
 using WideM128N128 = cuda::Int8Tile<128, 128, 8, 1, 1, 128, 3, 2, cuda::MatrixUnit::wgmma, false>;
@@ -24,8 +26,16 @@ using WideM128N256 = cuda::Int8Tile<128, 256, 8, 1, 1, 128, 4, 1, cuda::MatrixUn
 template <class Tile, class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out) {
   const std::int64_t tiles_m = divide_up(problem.m, Tile::kM), tiles_n = divide_up(problem.n, Tile::kN);
-  cuda::launch(gpu, "scaled_mm", cuda::int8_product<Tile, Output>, {.x = tiles_m * tiles_n}, Tile::kThreads,
-               Tile::kShared, problem, out, tiles_m, tiles_n, gpu.not_finite_row());
+  const cuda::Grid grid{.x = tiles_m * tiles_n * Tile::kCluster};
+  const auto put_in = [&](auto kernel) {
+    cuda::launch(gpu, "scaled_mm", kernel, grid, Tile::kThreads, Tile::kShared, problem, out, tiles_m, tiles_n,
+                 gpu.not_finite_row());
+  };
+  if constexpr (Tile::kCluster > 1) {
+    put_in(cuda::int8_product_of_clusters<Tile, Output>);
+  } else {
+    put_in(cuda::int8_product<Tile, Output>);
+  }
 }
 
 // wgmma is an instruction of sm_90a alone.
@@ -38,17 +48,22 @@ constexpr bool kCompiledWide = false;
 bool has_much_shared_memory(const GpuInfo& gpu) {
   return gpu.major * 10 + gpu.minor == 80 || gpu.major == 9 || gpu.major == 10;
 }
+// Of blocks. Cards after 9.0 have them too; there the split tile was not measured.
+bool has_clusters(const GpuInfo& gpu) { return scaled_mm_has_wgmma(gpu); }
 
 template <class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMMTile tile) {
   const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
   if (wide && !scaled_mm_has_wgmma(gpu.info())) tile = ScaledMMTile::m128n128;
+  if (tile == ScaledMMTile::split_m64n128 && !has_clusters(gpu.info())) tile = ScaledMMTile::m64n32;
   if (tile == ScaledMMTile::m64n32 && !has_much_shared_memory(gpu.info())) tile = ScaledMMTile::m64n64;
   switch (tile) {
     case ScaledMMTile::m16n32:
       return run<M16N32>(gpu, problem, out);
     case ScaledMMTile::m64n32:
       return run<M64N32>(gpu, problem, out);
+    case ScaledMMTile::split_m64n128:
+      return run<SplitM64N128>(gpu, problem, out);
     case ScaledMMTile::m64n64:
       return run<M64N64>(gpu, problem, out);
     case ScaledMMTile::m128n128:
@@ -60,21 +75,36 @@ void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMM
   }
 }
 
-// Rows that cp.async can not read, copied to rows that it can.
+// Rows that cp.async can not read, copied to rows that it can, with zeros after k.
 __global__ void align_rows(const std::int8_t* from, std::int64_t ld, std::int64_t k, std::int8_t* to,
                            std::int64_t ldt) {
   cuda::in_order();
-  for (std::int64_t i = threadIdx.x; i < k; i += blockDim.x)
-    to[blockIdx.x * ldt + i] = from[blockIdx.x * ld + i];
+  for (std::int64_t i = threadIdx.x; i < ldt; i += blockDim.x)
+    to[blockIdx.x * ldt + i] = i < k ? from[blockIdx.x * ld + i] : std::int8_t{0};
+}
+
+// Zeros after k in rows that are read in whole chunks. A thread has a byte.
+__global__ void zero_ends(std::int8_t* rows, std::int64_t m, std::int64_t k, std::int64_t ld) {
+  cuda::in_order();
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, row = i / (ld - k);
+  if (row < m) rows[row * ld + k + i % (ld - k)] = 0;
 }
 
 std::int64_t padded(std::int64_t k) { return divide_up(k, 16) * 16; }
+
+// In front of what writes the first k of rows in scratch memory. No layer of a published model has such a k.
+void clear_ends(Gpu& gpu, std::int8_t* rows, std::int64_t m, std::int64_t k, std::int64_t ld) {
+  if (ld == k) return;
+  constexpr unsigned kThreads = 128;
+  cuda::launch(gpu, "scaled_mm", zero_ends, {.x = divide_up(m * (ld - k), kThreads)}, kThreads, 0, rows, m, k, ld);
+}
 
 template <class Output>
 void multiply(Gpu& gpu, ScaledMMArgs args, const Output& out, ScaledMMTile tile) {
   const PackedInt8Weight& weight = *args.weight;
   const std::int64_t k = weight.k();
-  if (!aligned(args.a, args.lda)) {
+  const bool whole = k % 16 == 0 || args.lda >= padded(k);  // the chunk at the end of every row is that row's
+  if (!aligned(args.a, args.lda) || !whole) {
     const std::int64_t ld = padded(k);
     auto* rows = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
     cuda::launch(gpu, "scaled_mm", align_rows, {.x = args.m}, 128, 0, args.a, args.lda, k, rows, ld);
@@ -100,6 +130,7 @@ void multiply(Gpu& gpu, const DynamicScaledMMArgs& args, const Output& out, Scal
       gpu.scratch(static_cast<std::size_t>(bytes) + static_cast<std::size_t>(args.m) * sizeof(float));
   auto* q = reinterpret_cast<std::int8_t*>(scratch);
   auto* scale = reinterpret_cast<float*>(scratch + bytes);
+  clear_ends(gpu, q, args.m, k, ld);
   quantize_per_token_cuda(gpu, {.x = args.x,
                                 .ldx = args.ldx,
                                 .m = args.m,
@@ -124,6 +155,7 @@ void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out, Scale
   if (args.m == 0) return;
   const std::int64_t k = args.weight->k(), ld = padded(k);
   auto* q = reinterpret_cast<std::int8_t*>(gpu.scratch(static_cast<std::size_t>(args.m * ld)));
+  clear_ends(gpu, q, args.m, k, ld);
   quantize_static_cuda(
       gpu,
       {.x = args.x, .ldx = args.ldx, .m = args.m, .k = k, .multiplier = args.multiplier, .q = q, .ldq = ld});
@@ -148,6 +180,9 @@ ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, cons
     return divide_up(m, tile_m) * divide_up(n, tile_n);
   };
   if (m <= 16) return ScaledMMTile::m16n32;
+  // A cluster's barriers are worth it where k is long and the blocks are many.
+  const bool split = m > 16 && m <= 64 && k >= 1024 && has_clusters(gpu);
+  if (split) return ScaledMMTile::split_m64n128;
   if (m <= 64) return ScaledMMTile::m64n32;
   if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
   if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) return ScaledMMTile::m128n128;

@@ -134,64 +134,66 @@ class ScaledMMOnGpu : public OnGpu {
   ScaledMMTile tile_{};
 };
 
-TEST_F(ScaledMMOnGpu, EqualsTheReferenceOnRaggedShapesWithEveryTile) {
-  unsigned seed = 1;
-  for (const std::int64_t m :
-       {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 130}) {
-    for (const auto& [n, k] : {std::pair{1, 1},
-                               {5, 67},
-                               {8, 16},
-                               {31, 2},
-                               {32, 33},
-                               {33, 64},
-                               {64, 80},
-                               {67, 193},
-                               {128, 48},
-                               {160, 7},
-                               {256, 272},
-                               {260, 128}}) {
-      ++seed;
-      expect_equal(m, n, k, seed, kScaledMMTiles, seed % 2 == 0);
-    }
+constexpr std::int64_t kRowCounts[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16, 17,
+                                       31, 32, 33, 63, 64, 65, 127, 128, 129, 130};
+
+class RaggedScaledMMOnGpu : public ScaledMMOnGpu, public ::testing::WithParamInterface<std::int64_t> {};
+
+TEST_P(RaggedScaledMMOnGpu, EqualsTheReferenceWithEveryTile) {
+  const std::int64_t m = GetParam();
+  unsigned seed = 1 + 12 * place_in(kRowCounts, m);
+  for (const auto& [n, k] : {std::pair{1, 1}, {5, 67}, {8, 16}, {31, 2}, {32, 33}, {33, 64}, {64, 80}, {67, 193},
+                             {128, 48}, {160, 7}, {256, 272}, {260, 128}}) {
+    ++seed;
+    expect_equal(m, n, k, seed, kScaledMMTiles, seed % 2 == 0);
   }
 }
+INSTANTIATE_TEST_SUITE_P(Rows, RaggedScaledMMOnGpu, ::testing::ValuesIn(kRowCounts));
 
-TEST_F(ScaledMMOnGpu, EqualsTheProcessorOnTheModelsShapes) {
+struct Shape {
+  std::int64_t m, n, k;
+};
+const Shape kModelsShapes[] = {
+    {1500, 2048, 512},
+    {1500, 512, 2048},
+    {1500, 512, 512},
+    {1, 512, 512},
+    {5, 2048, 512},
+    {16, 4096, 4096},
+    {64, 4096, 4096},
+    {65, 1536, 384},
+    {300, 256, 2048},
+    {40, 512, 240},
+    {3000, 768, 256},
+    {1, 51'865, 384},
+    {4097, 1024, 1024}};
+
+class ModelsScaledMMOnGpu : public ScaledMMOnGpu, public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(ModelsScaledMMOnGpu, EqualsTheProcessor) {
   ThreadPool pool(8);
   ExecContext context{.pool = &pool, .isa = detected_isa(), .observer = nullptr, .gpu = nullptr};
-  unsigned seed = 100;
-  for (const auto& [m, n, k] : {std::tuple{1500, 2048, 512},
-                                {1500, 512, 2048},
-                                {1500, 512, 512},
-                                {1, 512, 512},
-                                {5, 2048, 512},
-                                {16, 4096, 4096},
-                                {64, 4096, 4096},
-                                {65, 1536, 384},
-                                {300, 256, 2048},
-                                {40, 512, 240},
-                                {3000, 768, 256},
-                                {1, 51'865, 384},
-                                {4097, 1024, 1024}}) {
-    expect_equal(m, n, k, ++seed, chosen(m, n, k), true, &context);
-  }
+  const auto [m, n, k] = kModelsShapes[GetParam()];
+  expect_equal(m, n, k, 101 + static_cast<unsigned>(GetParam()), chosen(m, n, k), true, &context);
 }
+INSTANTIATE_TEST_SUITE_P(Shapes, ModelsScaledMMOnGpu, ::testing::Range(std::size_t{0}, std::size(kModelsShapes)));
 
-TEST_F(ScaledMMOnGpu, EqualsTheReferenceOnExtremes) {
-  // Sums far beyond 2²⁴, of one sign.
-  for (const int a : {127, -127}) {
-    for (const int w : {127, -128}) {
-      for (const std::int64_t k : {2048, 131'071}) {
-        Case c(17, 40, k, 6);
-        std::fill(c.a.begin(), c.a.end(), static_cast<std::int8_t>(a));
-        const std::vector<std::int8_t> values(size(40 * k), static_cast<std::int8_t>(w));
-        const auto scales = random_scales(40, 9);
-        c.weight = PackedInt8Weight::pack(40, k, values, scales);
-        expect_equal(c, PackedInt8Weight::pack(40, k, values, scales), kScaledMMTiles, true);
-      }
-    }
-  }
+// Sums far beyond 2²⁴, of one sign: an activation, a weight, k.
+class ExtremeScaledMMOnGpu : public ScaledMMOnGpu,
+                             public ::testing::WithParamInterface<std::tuple<int, int, std::int64_t>> {};
+
+TEST_P(ExtremeScaledMMOnGpu, EqualsTheReference) {
+  const auto [a, w, k] = GetParam();
+  Case c(17, 40, k, 6);
+  std::fill(c.a.begin(), c.a.end(), static_cast<std::int8_t>(a));
+  const std::vector<std::int8_t> values(size(40 * k), static_cast<std::int8_t>(w));
+  const auto scales = random_scales(40, 9);
+  c.weight = PackedInt8Weight::pack(40, k, values, scales);
+  expect_equal(c, PackedInt8Weight::pack(40, k, values, scales), kScaledMMTiles, true);
 }
+INSTANTIATE_TEST_SUITE_P(Extremes, ExtremeScaledMMOnGpu,
+                         ::testing::Combine(::testing::Values(127, -127), ::testing::Values(127, -128),
+                                            ::testing::Values(2048, 131'071)));
 
 TEST_F(ScaledMMOnGpu, ReportsTheLowestRowThatIsNotFinite) {
   for (const std::int64_t n : {33, 128}) {
@@ -313,33 +315,45 @@ TEST_F(QuantizingScaledMMOnGpu, TakesNoRows) {
 }
 
 // Every backend of GPUs; that of a library only where the library is.
-class ScaledMMBackendOnGpu : public QuantizingScaledMMOnGpu, public ::testing::WithParamInterface<ScaledMMBackend> {
+class OfBackendOnGpu : public QuantizingScaledMMOnGpu {
  protected:
+  virtual ScaledMMBackend backend() const = 0;
   void SetUp() override {
     QuantizingScaledMMOnGpu::SetUp();
     if (IsSkipped()) return;
-    backend_ = &scaled_mm_implementation(GetParam());
+    backend_ = &scaled_mm_implementation(backend());
     const Status prepared = prepare(*backend_, *gpu_);
     if (!prepared) GTEST_SKIP() << prepared.error().message();
   }
   bool takes(std::int64_t n, std::int64_t k) const { return check_product(*backend_, n, k).has_value(); }
 };
+class ScaledMMBackendOnGpu : public OfBackendOnGpu, public ::testing::WithParamInterface<ScaledMMBackend> {
+  ScaledMMBackend backend() const override { return GetParam(); }
+};
+class RaggedScaledMMBackendOnGpu : public OfBackendOnGpu,
+                                   public ::testing::WithParamInterface<std::tuple<ScaledMMBackend, std::int64_t>> {
+  ScaledMMBackend backend() const override { return std::get<0>(GetParam()); }
+};
 
-TEST_P(ScaledMMBackendOnGpu, EqualsTheReferenceOnRaggedShapes) {
-  unsigned seed = 500;
+constexpr ScaledMMBackend kBackends[] = {ScaledMMBackend::native, ScaledMMBackend::mma_sync, ScaledMMBackend::cublaslt};
+constexpr std::int64_t kBackendRows[] = {1, 2, 7, 16, 17, 31, 32, 33, 64, 65, 127, 130, 300};
+
+TEST_P(RaggedScaledMMBackendOnGpu, EqualsTheReference) {
+  const std::int64_t m = std::get<1>(GetParam());
+  unsigned seed = 500 + 14 * place_in(kBackendRows, m);
   int taken = 0;
-  for (const std::int64_t m : {1, 2, 7, 16, 17, 31, 32, 33, 64, 65, 127, 130, 300}) {
-    for (const auto& [n, k] : {std::pair{8, 16}, {16, 48}, {24, 32}, {32, 64}, {72, 192}, {128, 512}, {256, 272},
-                               {264, 128}, {1000, 96}, {1, 1}, {5, 67}, {33, 64}, {67, 193}, {160, 7}}) {
-      ++seed;
-      if (!takes(n, k)) continue;
-      ++taken;
-      Case c(m, n, k, seed);
-      expect_backend_equal(*backend_, c, WeightKind<PackedInt8Weight>::make(n, k, seed));
-    }
+  for (const auto& [n, k] : {std::pair{8, 16}, {16, 48}, {24, 32}, {32, 64}, {72, 192}, {128, 512}, {256, 272},
+                             {264, 128}, {1000, 96}, {1, 1}, {5, 67}, {33, 64}, {67, 193}, {160, 7}}) {
+    ++seed;
+    if (!takes(n, k)) continue;
+    ++taken;
+    Case c(m, n, k, seed);
+    expect_backend_equal(*backend_, c, WeightKind<PackedInt8Weight>::make(n, k, seed));
   }
-  EXPECT_GE(taken, 13 * 9);
+  EXPECT_GE(taken, 9);
 }
+INSTANTIATE_TEST_SUITE_P(Backends, RaggedScaledMMBackendOnGpu,
+                         ::testing::Combine(::testing::ValuesIn(kBackends), ::testing::ValuesIn(kBackendRows)));
 
 TEST_P(ScaledMMBackendOnGpu, EqualsTheProcessorOnManyRows) {
   ThreadPool pool(8);
@@ -439,7 +453,7 @@ TEST_P(ScaledMMBackendOnGpu, LosesOneProductToAKernelThatFails) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ScaledMMBackendOnGpu,
-                         ::testing::Values(ScaledMMBackend::native, ScaledMMBackend::mma_sync, ScaledMMBackend::cublaslt),
+                         ::testing::ValuesIn(kBackends),
                          [](const auto& test) { return std::string(enum_name(scaled_mm_backend_names(), test.param)); });
 
 // Needs no card.

@@ -36,7 +36,7 @@ void PositionTable::reserve(ExecContext& context, std::int64_t count) {
     for (std::size_t block = 0; block < keys_.size(); ++block) {
       Memory memory(context.gpu, kernels::kv_cache_bytes(heads_, head_dim_, capacity, DType::f32));
       KvCache larger{.heads = heads_, .head_dim = head_dim_, .capacity = capacity, .length = 0,
-                     .storage = DType::f32, .data = memory.data()};
+                     .storage = DType::f32, .data = memory.data(), .keys_only = true};
       const kernels::CopyArgs copy{.from = &keys_[block], .to = &larger, .length = length_};
       if (length_ > 0) kernels::kv_copy(context, {&copy, 1});
       keys_[block] = larger;
@@ -69,7 +69,7 @@ KvCache PositionTable::view(ExecContext& context, int block, std::int64_t first,
   const std::size_t bytes = kernels::kv_cache_bytes(heads_, head_dim_, view.length, DType::f32);
   if (scratch.size() < bytes) scratch = Memory(context.gpu, bytes);
   KvCache moved{.heads = heads_, .head_dim = head_dim_, .capacity = view.length, .length = 0,
-                .storage = DType::f32, .data = scratch.data()};
+                .storage = DType::f32, .data = scratch.data(), .keys_only = true};
   const kernels::CopyArgs copy{.from = &view, .to = &moved, .length = view.length};
   const kernels::DropArgs drop{.kv = &moved, .count = first % kKeys};
   kernels::kv_copy(context, {&copy, 1});

@@ -84,9 +84,7 @@ kernels::NotFinite Int8Conv1d::forward(ExecContext& context, Matrix padded, Cons
   CHECK(padded.columns == channels_ && padded.stride == channels_,
         "the input is contiguous rows of C_in");
   const std::int64_t frames = padded.rows - 2;
-  const auto row_bytes = static_cast<std::size_t>(channels_) * sizeof(float);
-  clear(context.gpu, padded.row(0), row_bytes);
-  clear(context.gpu, padded.row(frames + 1), row_bytes);
+  kernels::zero_padding(context, padded);
   const ConstMatrix rows{padded.data, kernels::conv1d_frames(frames, stride_), kTaps * channels_,
                          stride_ * channels_};
   return product_.forward(context, rows, residual, y);
