@@ -79,7 +79,7 @@ struct Bench {
     const ScaledMMTile chosen = scaled_mm_tile(m, n, k, gpu.info());
     for (const ScaledMMTile tile : kScaledMMTiles) {
       if (!all && tile != chosen) continue;
-      if (m > 256 && tile <= ScaledMMTile::split_m64n128) continue;
+      if (m > 256 && (tile == ScaledMMTile::m16n32 || tile == ScaledMMTile::m64n32)) continue;
       if (m <= 64 && tile > ScaledMMTile::m64n64) continue;
       const double us = median_us(gpu, sets, [&](int i) { scaled_mm_cuda(gpu, args(i), to(i), tile); });
       row("scaled_mm tile " + std::to_string(static_cast<int>(tile)) + (tile == chosen ? " (chosen)" : ""), m,

@@ -17,6 +17,12 @@ struct Grid {
   std::int64_t x = 1, y = 1, z = 1;  // blocks; a launch of none is left out
 };
 
+// A value of an empty type is left alone: it has no bytes of its own, a tuple keeps it inside another element.
+template <class T>
+void clear_padding(T& value) {
+  if constexpr (!std::is_empty_v<T>) __builtin_clear_padding(&value);
+}
+
 // `name` is what an error says. shared_bytes: of dynamic shared memory.
 template <class... Parameters, class... Arguments>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Parameters...), Grid grid, dim3 threads,
@@ -25,7 +31,7 @@ void launch(Gpu& gpu, const char* name, void (*kernel)(Parameters...), Grid grid
   CHECK(grid.x <= 0x7fff'ffff && grid.y <= 65'535 && grid.z <= 65'535, "a grid that a GPU takes");
   std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<Parameters>(arguments)...);
   // Sections are compared by the bytes of their arguments: those between members are to be the same too.
-  std::apply([](auto&... value) { (__builtin_clear_padding(&value), ...); }, values);
+  std::apply([](auto&... value) { (clear_padding(value), ...); }, values);
   static constexpr std::size_t kSizes[] = {sizeof(Parameters)...};
   std::apply(
       [&](auto&... value) {

@@ -1,7 +1,6 @@
 // Helpers of the tests that compare a GPU's kernels with the references.
 #pragma once
 
-#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -22,9 +22,8 @@ LinearTile linear_tile(std::int64_t m, std::int64_t n, int multiprocessors);
 void linear_cuda(Gpu& gpu, const LinearArgs& args, LinearTile tile);
 
 // The same of products in mixed precision (op.h): no tile changes a bit.
-enum class MixedTile : std::uint8_t { few_rows, m64n64, m128n64, m128n128 };
-inline constexpr std::array kMixedTiles = {MixedTile::few_rows, MixedTile::m64n64, MixedTile::m128n64,
-                                       MixedTile::m128n128};
+enum class MixedTile : std::uint8_t { few_rows, m64n64, m128n64 };
+inline constexpr std::array kMixedTiles = {MixedTile::few_rows, MixedTile::m64n64, MixedTile::m128n64};
 MixedTile mixed_tile(std::int64_t m, std::int64_t n, int multiprocessors);
 void linear_mixed_cuda(Gpu& gpu, const LinearArgs& args, Arithmetic arithmetic, MixedTile tile,
                        std::int64_t first_row = 0);

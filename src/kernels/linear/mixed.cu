@@ -117,8 +117,6 @@ void run(Gpu& gpu, const MixedProblem& problem, MixedTile tile) {
       return run_tiles<E, cuda::MixedShape<T, 64, 64, 4>, T>(gpu, problem);
     case MixedTile::m128n64:
       return run_tiles<E, cuda::MixedShape<T, 128, 64, sizeof(T) == 2 ? 3 : 2>, T>(gpu, problem);
-    case MixedTile::m128n128:
-      return run_tiles<E, cuda::MixedShape<T, 128, 128, 1>, T>(gpu, problem);
   }
 }
 
@@ -141,8 +139,7 @@ MixedTile mixed_tile(std::int64_t m, std::int64_t n, int multiprocessors) {
   const auto tiles = [&](std::int64_t rows, std::int64_t channels) {
     return divide_up(m, rows) * divide_up(n, channels);
   };
-  if (m > 64 && tiles(128, 128) >= 4 * multiprocessors) return MixedTile::m128n128;
-  if (m > 64 && tiles(128, 64) >= multiprocessors) return MixedTile::m128n64;
+  if (m > 64 && tiles(128, 64) >= 2 * multiprocessors) return MixedTile::m128n64;
   return 2 * tiles(64, 64) >= multiprocessors ? MixedTile::m64n64 : MixedTile::few_rows;
 }
 

@@ -1,6 +1,6 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/norm/cuda.h"
-#include "kernels/norm/held.cuh"
+#include "kernels/norm/rows.cuh"
 
 namespace oasr::kernels {
 namespace {
@@ -43,33 +43,6 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows
   }
 }
 
-template <int kHeld>
-__global__ void __launch_bounds__(cuda::HeldRows::kThreads) layer_norm_held(LayerNormArgs args) {
-  cuda::in_order();
-  extern __shared__ float4 shared4[];
-  const int d = static_cast<int>(args.d);
-  float* gamma = reinterpret_cast<float*>(shared4);
-  const float* beta = gamma + d;
-  cuda::stage_affine(args.gamma, args.beta, d, gamma);
-  const cuda::HeldRows rows(args.m);
-  const float* x = args.x + rows.row * args.ldx;
-  float held[kHeld];
-  rows.each<kHeld>(d, [&](int i, int at) { held[i] = x[at]; });
-  const auto s = cuda::held_statistics(rows, held, d, args.eps);
-  cuda::await_affine();
-  if (!rows.present) return;
-  float* y = args.y + rows.row * args.ldy;
-  rows.each<kHeld>(d, [&](int i, int at) { y[at] = cuda::normalised(held[i], s, gamma[at], beta[at]); });
-}
-
-void run_held(Gpu& gpu, const LayerNormArgs& args) {
-  using Held = cuda::HeldRows;
-  cuda::with_held(args.d, [&](auto held) {
-    cuda::launch(gpu, "layer_norm", layer_norm_held<held()>, {.x = cuda::divide_up(args.m, Held::kRows)}, Held::kThreads,
-                 Held::shared_bytes(args.d), args);
-  });
-}
-
 template <bool kVector>
 void run(Gpu& gpu, const LayerNormArgs& args) {
   const cuda::Grid grid{.x = cuda::divide_up(args.m, Rows::kRows)};
@@ -86,7 +59,6 @@ void run(Gpu& gpu, const LayerNormArgs& args) {
 void layer_norm_cuda(Gpu& gpu, const LayerNormArgs& args) {
   const bool vector = args.d % 4 == 0 && cuda::aligned(args.x, args.ldx) && cuda::aligned(args.y, args.ldy) &&
                       cuda::aligned(args.gamma, 0) && cuda::aligned(args.beta, 0);
-  if (vector && cuda::HeldRows::take(args.m, args.d)) return run_held(gpu, args);
   return vector ? run<true>(gpu, args) : run<false>(gpu, args);
 }
 

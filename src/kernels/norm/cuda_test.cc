@@ -61,8 +61,7 @@ TEST_F(NormOnGpu, EqualsTheReferenceOnRaggedShapes) {
   expect_equal(700, 2048, 16, false);
 }
 
-// Rows too long, or too many, for the registers of threads.
-TEST_F(NormOnGpu, EqualsTheReferenceOnStagedRows) {
+TEST_F(NormOnGpu, EqualsTheReferenceOnLongRowsAndMany) {
   for (const std::int64_t m : {1, 3, 4, 9}) {
     for (const std::int64_t d : {2052, 2064, 4096}) expect_equal(m, d, 4, m % 2 == 0);
   }

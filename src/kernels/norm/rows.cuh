@@ -38,21 +38,6 @@ __device__ inline float fold(float partial) {
   return partial;
 }
 
-// By 16 neighbouring threads, for a row of d values: each(add) calls add(x) for those of the thread's partial sum.
-template <class Each>
-__device__ NormRows::Statistics statistics_of(int d, float eps, Each each) {
-  float sum = 0.0f;
-  each([&](float value) { sum = __fadd_rn(sum, value); });
-  const float mean = __fdiv_rn(fold(sum), static_cast<float>(d));
-  float squares = 0.0f;
-  each([&](float value) {
-    const float centred = __fsub_rn(value, mean);
-    squares = __fmaf_rn(centred, centred, squares);
-  });
-  const float variance = __fdiv_rn(fold(squares), static_cast<float>(d));
-  return {mean, __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(variance, eps)))};
-}
-
 // Calls add(x[i]) for i = lane, lane + 16, … in rising order.
 template <class Add>
 __device__ void partial_sum(const float* x, int count, int lane, Add add) {
@@ -63,7 +48,16 @@ __device__ void partial_sum(const float* x, int count, int lane, Add add) {
 // By 16 neighbouring threads, the `lane`-th of them: of one row x of d values.
 __device__ inline NormRows::Statistics row_statistics(const float* x, std::int64_t d, int lane, float eps) {
   const int count = static_cast<int>(d);
-  return statistics_of(count, eps, [&](auto add) { partial_sum(x, count, lane, add); });
+  float sum = 0.0f;
+  partial_sum(x, count, lane, [&](float value) { sum = __fadd_rn(sum, value); });
+  const float mean = __fdiv_rn(fold(sum), static_cast<float>(d));
+  float squares = 0.0f;
+  partial_sum(x, count, lane, [&](float value) {
+    const float centred = __fsub_rn(value, mean);
+    squares = __fmaf_rn(centred, centred, squares);
+  });
+  const float variance = __fdiv_rn(fold(squares), static_cast<float>(d));
+  return {mean, __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(variance, eps)))};
 }
 
 __device__ inline float normalised(float x, NormRows::Statistics s, float gamma, float beta) {

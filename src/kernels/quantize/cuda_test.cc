@@ -176,8 +176,7 @@ TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnRaggedShapes) {
   expect_equal(300, 2048, 0, Sum::own);
 }
 
-// Rows too long, or too many, for the registers of threads.
-TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnStagedRows) {
+TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnLongRowsAndMany) {
   int number = 0;
   for (const std::int64_t m : {1, 3, 4, 9}) {
     for (const std::int64_t d : {2052, 2064, 4096}) {

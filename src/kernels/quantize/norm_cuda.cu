@@ -1,6 +1,6 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/int8.cuh"
-#include "kernels/norm/held.cuh"
+#include "kernels/norm/rows.cuh"
 #include "kernels/quantize/cuda.h"
 
 namespace oasr::kernels {
@@ -116,79 +116,6 @@ __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : 
   }
 }
 
-// x + addend_scale * addend, which is kept; kAtOnce pairs are loaded before one is stored.
-template <int kHeld>
-__device__ void hold_sums(const LayerNormQuantArgs& args, const cuda::HeldRows& rows, int d, float (&held)[kHeld]) {
-  constexpr int kAtOnce = kHeld < 32 ? kHeld : 32;
-  const float* x = args.x + rows.row * args.ldx;
-  const float* addend = args.addend + rows.row * args.ld_addend;
-  float* sum = args.sum + rows.row * args.ld_sum;
-#pragma unroll
-  for (int first = 0; first < kHeld; first += kAtOnce) {
-    float addends[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int at = rows.lane + (first + i) * cuda::HeldRows::kLanes;
-      if (at < d) held[first + i] = x[at], addends[i] = addend[at];
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int at = rows.lane + (first + i) * cuda::HeldRows::kLanes;
-      if (at >= d) continue;
-      held[first + i] = plus_scaled(held[first + i], args.addend_scale, addends[i]);
-      if (rows.present) sum[at] = held[first + i];
-    }
-  }
-}
-
-template <int kHeld>
-__global__ void __launch_bounds__(cuda::HeldRows::kThreads)
-    layer_norm_quant_held(LayerNormQuantArgs args, std::int32_t* not_finite) {
-  cuda::in_order();
-  extern __shared__ float4 shared4[];
-  const int d = static_cast<int>(args.d);
-  float* gamma = reinterpret_cast<float*>(shared4);
-  const float* beta = gamma + d;
-  cuda::stage_affine(args.gamma, args.beta, d, gamma);
-  const cuda::HeldRows rows(args.m);
-  float held[kHeld];
-  if (args.addend == nullptr) {
-    const float* x = args.x + rows.row * args.ldx;
-    rows.each<kHeld>(d, [&](int i, int at) { held[i] = x[at]; });
-  } else {
-    hold_sums(args, rows, d, held);
-  }
-  const auto s = cuda::held_statistics(rows, held, d, args.eps);
-  cuda::await_affine();
-  float amax = kLeastAmax;
-  rows.each<kHeld>(d, [&](int i, int at) {
-    held[i] = cuda::normalised(held[i], s, gamma[at], beta[at]);
-    amax = greatest(amax, held[i]);
-  });
-  unsigned most = __float_as_uint(amax);
-  for (int width = cuda::HeldRows::kLanes / 2; width > 0; width /= 2) {
-    most = max(most, __shfl_xor_sync(0xffff'ffffu, most, width));
-  }
-  if (!rows.present) return;
-  const float row_amax = __uint_as_float(most);
-  const bool finite = cuda::is_finite(row_amax);
-  const float factor = __fdiv_rn(kInt8Greatest, row_amax);
-  std::int8_t* q = args.q + rows.row * args.ldq;
-  rows.each<kHeld>(d, [&](int i, int at) { put(q, at, finite ? held[i] : 0.0f, finite ? factor : 0.0f); });
-  if (rows.lane == 0) {
-    args.scale[rows.row] = finite ? __fdiv_rn(row_amax, kInt8Greatest) : __uint_as_float(0x7fc0'0000u);
-    if (!finite) cuda::report_row(not_finite, rows.row);
-  }
-}
-
-void run_held(Gpu& gpu, const LayerNormQuantArgs& args) {
-  using Held = cuda::HeldRows;
-  cuda::with_held(args.d, [&](auto held) {
-    cuda::launch(gpu, "layer_norm_quant", layer_norm_quant_held<held()>, {.x = cuda::divide_up(args.m, Held::kRows)},
-                 Held::kThreads, Held::shared_bytes(args.d), args, gpu.not_finite_row());
-  });
-}
-
 template <bool kVector>
 void run(Gpu& gpu, const LayerNormQuantArgs& args) {
   const cuda::Grid grid{.x = cuda::divide_up(args.m, Rows::kRows)};
@@ -207,7 +134,6 @@ void layer_norm_quant_cuda(Gpu& gpu, const LayerNormQuantArgs& args) {
   const bool vector = args.d % 4 == 0 && cuda::aligned(args.x, args.ldx) && cuda::aligned(args.gamma, 0) &&
                       cuda::aligned(args.beta, 0) && cuda::aligned(args.q, args.ldq, 4) &&
                       cuda::aligned(args.addend, args.ld_addend) && cuda::aligned(args.sum, args.ld_sum);
-  if (vector && cuda::HeldRows::take(args.m, args.d)) return run_held(gpu, args);
   return vector ? run<true>(gpu, args) : run<false>(gpu, args);
 }
 

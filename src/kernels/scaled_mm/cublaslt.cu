@@ -5,7 +5,7 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/scaled_mm/cublaslt.h"
-#include "kernels/scaled_mm/tile_epilogue.cuh"
+#include "kernels/scaled_mm/product.cuh"
 
 namespace oasr::kernels {
 namespace {

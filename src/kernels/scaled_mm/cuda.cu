@@ -16,8 +16,6 @@ using cuda::divide_up;
 // rows read weights as fast as they come: all k of a channel is one block's, many slices ahead.
 using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 256, 8, 1>;
 using M64N32 = cuda::Int8Tile<64, 32, 2, 1, 4, 256, 6, 1>;
-// Blocks of few rows read what others read too; here four share the k of a wider tile.
-using SplitM64N128 = cuda::Int8Tile<64, 128, 2, 4, 1, 128, 6, 1, cuda::MatrixUnit::mma, true, 4>;
 using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 1, 128, 4, 2>;
 using M128N128 = cuda::Int8Tile<128, 128, 2, 2, 1, 128, 3, 2>;
 using WideM128N128 = cuda::Int8Tile<128, 128, 8, 1, 1, 128, 3, 2, cuda::MatrixUnit::wgmma, false>;
@@ -26,16 +24,8 @@ using WideM128N256 = cuda::Int8Tile<128, 256, 8, 1, 1, 128, 4, 1, cuda::MatrixUn
 template <class Tile, class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out) {
   const std::int64_t tiles_m = divide_up(problem.m, Tile::kM), tiles_n = divide_up(problem.n, Tile::kN);
-  const cuda::Grid grid{.x = tiles_m * tiles_n * Tile::kCluster};
-  const auto put_in = [&](auto kernel) {
-    cuda::launch(gpu, "scaled_mm", kernel, grid, Tile::kThreads, Tile::kShared, problem, out, tiles_m, tiles_n,
-                 gpu.not_finite_row());
-  };
-  if constexpr (Tile::kCluster > 1) {
-    put_in(cuda::int8_product_of_clusters<Tile, Output>);
-  } else {
-    put_in(cuda::int8_product<Tile, Output>);
-  }
+  cuda::launch(gpu, "scaled_mm", cuda::int8_product<Tile, Output>, {.x = tiles_m * tiles_n}, Tile::kThreads,
+               Tile::kShared, problem, out, tiles_m, tiles_n, gpu.not_finite_row());
 }
 
 // wgmma is an instruction of sm_90a alone.
@@ -48,22 +38,17 @@ constexpr bool kCompiledWide = false;
 bool has_much_shared_memory(const GpuInfo& gpu) {
   return gpu.major * 10 + gpu.minor == 80 || gpu.major == 9 || gpu.major == 10;
 }
-// Of blocks. Cards after 9.0 have them too; there the split tile was not measured.
-bool has_clusters(const GpuInfo& gpu) { return scaled_mm_has_wgmma(gpu); }
 
 template <class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMMTile tile) {
   const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
   if (wide && !scaled_mm_has_wgmma(gpu.info())) tile = ScaledMMTile::m128n128;
-  if (tile == ScaledMMTile::split_m64n128 && !has_clusters(gpu.info())) tile = ScaledMMTile::m64n32;
   if (tile == ScaledMMTile::m64n32 && !has_much_shared_memory(gpu.info())) tile = ScaledMMTile::m64n64;
   switch (tile) {
     case ScaledMMTile::m16n32:
       return run<M16N32>(gpu, problem, out);
     case ScaledMMTile::m64n32:
       return run<M64N32>(gpu, problem, out);
-    case ScaledMMTile::split_m64n128:
-      return run<SplitM64N128>(gpu, problem, out);
     case ScaledMMTile::m64n64:
       return run<M64N64>(gpu, problem, out);
     case ScaledMMTile::m128n128:
@@ -180,9 +165,6 @@ ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, cons
     return divide_up(m, tile_m) * divide_up(n, tile_n);
   };
   if (m <= 16) return ScaledMMTile::m16n32;
-  // A cluster's barriers are worth it where k is long and the blocks are many.
-  const bool split = m > 16 && m <= 64 && k >= 1024 && has_clusters(gpu);
-  if (split) return ScaledMMTile::split_m64n128;
   if (m <= 64) return ScaledMMTile::m64n32;
   if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
   if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) return ScaledMMTile::m128n128;

@@ -2,18 +2,19 @@
 //
 // A block of threads computes a tile [kM, kN] of the output. Slices of A and W, kDepth bytes of k each, go
 // through a ring of kStages buffers in shared memory by cp.async; ldmatrix hands them to the warps as the
-// operands of mma.m16n8k32. Warps divide the tile, and with kWarpsK > 1 also the k of a slice; with kCluster > 1
-// the blocks of a cluster divide k (sums are exact in int32: any split gives the same bits). The sums then pass through shared memory once more, so
+// operands of mma.m16n8k32. Warps divide the tile, and with kWarpsK > 1 also the k of a slice (the sums are
+// exact in int32, so any split gives the same bits). The sums then pass through shared memory once more, so
 // that a thread has four neighbouring channels of a row for the epilogue.
 //
 // A slice's rows of kDepth bytes lie behind each other; 16-byte chunk c of row r is stored at chunk c ^
 // twist(r), so that the eight rows that ldmatrix reads at once lie in different banks.
 #pragma once
 
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/async.cuh"
-#include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/in_order.cuh"
-#include "kernels/scaled_mm/tile_epilogue.cuh"
+#include "kernels/cuda/int8.cuh"
+#include "kernels/scaled_mm/op.h"
 #include "kernels/scaled_mm/wide.cuh"
 
 namespace oasr::kernels::cuda {
@@ -21,15 +22,13 @@ namespace oasr::kernels::cuda {
 enum class MatrixUnit { mma, wgmma };
 
 template <int M, int N, int WarpsM, int WarpsN, int WarpsK, int Depth, int Stages, int Blocks,
-          MatrixUnit Unit = MatrixUnit::mma, bool Overlap = true, int Cluster = 1>
+          MatrixUnit Unit = MatrixUnit::mma, bool Overlap = true>
 struct Int8Tile {
   static constexpr int kM = M, kN = N, kWarpsM = WarpsM, kWarpsN = WarpsN, kWarpsK = WarpsK;
   static constexpr int kDepth = Depth, kStages = Stages;
   static constexpr int kBlocks = Blocks;  // of a multiprocessor
   static constexpr bool kWide = Unit == MatrixUnit::wgmma;
   static constexpr bool kOverlap = kWide && Overlap;
-  static constexpr int kCluster = Cluster;
-  static constexpr int kParts = kWarpsK * kCluster;  // of k
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN * kWarpsK;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
   static constexpr int kChunks = kDepth / 16;  // of a row of a slice
@@ -39,14 +38,48 @@ struct Int8Tile {
   static constexpr int kStrips = kWarpsM * kWarpsN * kWarpM * kStripStride * 4;
   static constexpr int kSums = kWarpsK * kM * kSumStride * 4;
   static constexpr int kRing = kStages * kSlice;
-  static constexpr int kEpilogue = kParts == 1 ? kStrips : kSums;
+  static constexpr int kEpilogue = kWarpsK == 1 ? kStrips : kSums;
   static constexpr int kShared = kRing > kEpilogue ? kRing : kEpilogue;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kDepth % (32 * kWarpsK) == 0 &&
                 kThreads % kChunks == 0);
-  static_assert(kCluster == 1 || (kWarpsK == 1 && kM % kCluster == 0 && kThreads % (kN / 4) == 0));
   static_assert(!kWide || (kWarpM == 16 && kWarpsM % 4 == 0 && kWarpsN == 1 && kDepth <= 128));
   static __device__ int twist(int row) { return kDepth == 64 ? row / 2 & 3 : row & 7; }
 };
+
+struct Int8Problem {
+  // [m, k], rows lda apart, aligned to 16. They are read in whole chunks of 16: what is between k and the next
+  // multiple of 16 must be there, and meets zeros of the weight.
+  const std::int8_t* a;
+  std::int64_t lda;
+  ActivationScale a_scale;
+  const std::int8_t* weight;  // [n, k], rows ldw apart, aligned to 16, zeros after k
+  std::int64_t ldw;
+  const float* w_scale;
+  const float* bias;
+  Activation activation;
+  std::int64_t m, n, k;
+  bool vectors;  // what belongs to four channels can be read and written at once
+};
+
+inline bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
+inline bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
+
+template <class Output>
+Int8Problem int8_problem(const ScaledMMArgs& args, const Output& out) {
+  const PackedInt8Weight& weight = *args.weight;
+  return {.a = args.a,
+          .lda = args.lda,
+          .a_scale = args.a_scale,
+          .weight = weight.rows(),
+          .ldw = weight.padded_k(),
+          .w_scale = weight.scale(),
+          .bias = args.bias,
+          .activation = args.activation,
+          .m = args.m,
+          .n = weight.n(),
+          .k = weight.k(),
+          .vectors = aligned(args.bias, 0) && vectors(out)};
+}
 
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -62,6 +95,145 @@ __device__ inline void multiply_add(int (&sum)[4], const unsigned (&a)[4], unsig
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// What the epilogue multiplies and adds for the rows and channels of a tile, in shared memory, so that it
+// waits for no memory; zeros where there are none.
+template <class Tile>
+struct Int8Factors {
+  float a[Tile::kM], scale[Tile::kN], bias[Tile::kN], multiplier[Tile::kN];
+
+  template <class Output>
+  __device__ void load(const Int8Problem& p, const Output& out, std::int64_t first_m, std::int64_t first_n) {
+    for (int i = threadIdx.x; i < Tile::kM; i += Tile::kThreads) {
+      a[i] = first_m + i < p.m ? p.a_scale.of_row(first_m + i) : 0.0f;
+    }
+    for (int i = threadIdx.x; i < Tile::kN; i += Tile::kThreads) {
+      const std::int64_t n = first_n + i;
+      scale[i] = n < p.n ? p.w_scale[n] : 0.0f;
+      bias[i] = n < p.n && p.bias != nullptr ? p.bias[n] : 0.0f;
+      if constexpr (std::is_same_v<Output, Int8Output>) multiplier[i] = n < p.n ? out.multiplier[n] : 0.0f;
+    }
+  }
+};
+
+// The epilogue of epilogue.h for four neighbouring channels of several rows of a tile.
+template <class Tile, class Output>
+class Int8Epilogue {
+  static constexpr bool kInt8 = std::is_same_v<Output, Int8Output>;
+
+ public:
+  // column: of the tile, a multiple of 4.
+  __device__ Int8Epilogue(const Int8Problem& p, const Output& out, const Int8Factors<Tile>& factors,
+                          std::int32_t* not_finite, std::int64_t first_m, std::int64_t first_n, int column)
+      : p_(p),
+        out_(out),
+        factors_(factors),
+        not_finite_(not_finite),
+        first_m_(first_m),
+        n_(first_n + column),
+        scale_(*reinterpret_cast<const float4*>(factors.scale + column)),
+        bias_(*reinterpret_cast<const float4*>(factors.bias + column)) {
+    if constexpr (kInt8) multiplier_ = *reinterpret_cast<const float4*>(factors.multiplier + column);
+  }
+
+  // Rows `row`, row + step, … of the tile, those below the last row of the output.
+  template <int kRows>
+  __device__ void write(int row, int step, const int4 (&sums)[kRows]) const {
+    if (n_ >= p_.n) return;
+    float4 residual[kRows];
+    if constexpr (!kInt8) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const std::int64_t m = first_m_ + row + r * step;
+        if (out_.residual != nullptr && m < p_.m) residual[r] = four(out_.residual + m * out_.ldr + n_);
+      }
+    }
+    float v[kRows * 4];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float a = factors_.a[row + r * step];
+      v[4 * r] = value(a, scale_.x, sums[r].x);
+      v[4 * r + 1] = value(a, scale_.y, sums[r].y);
+      v[4 * r + 2] = value(a, scale_.z, sums[r].z);
+      v[4 * r + 3] = value(a, scale_.w, sums[r].w);
+      if (p_.bias == nullptr) continue;  // + 0 would change the sign of a zero
+      v[4 * r] = __fadd_rn(v[4 * r], bias_.x);
+      v[4 * r + 1] = __fadd_rn(v[4 * r + 1], bias_.y);
+      v[4 * r + 2] = __fadd_rn(v[4 * r + 2], bias_.z);
+      v[4 * r + 3] = __fadd_rn(v[4 * r + 3], bias_.w);
+    }
+    activate_all(p_.activation, v);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const std::int64_t m = first_m_ + row + r * step;
+      if (m >= p_.m) continue;
+      if constexpr (kInt8) {
+        store_int8(m, v + 4 * r);
+      } else {
+        store(m, v + 4 * r, residual[r]);
+      }
+    }
+  }
+
+ private:
+  __device__ static float value(float a, float scale, int sum) {
+    return __fmul_rn(a, __fmul_rn(scale, __int2float_rn(sum)));
+  }
+  __device__ bool whole() const { return p_.vectors && n_ + 4 <= p_.n; }
+  __device__ float4 four(const float* from) const {
+    if (whole()) return *reinterpret_cast<const float4*>(from);
+    return {from[0], n_ + 1 < p_.n ? from[1] : 0.0f, n_ + 2 < p_.n ? from[2] : 0.0f,
+            n_ + 3 < p_.n ? from[3] : 0.0f};
+  }
+
+  __device__ void store(std::int64_t m, float* v, float4 residual) const {
+    if (out_.residual != nullptr) {
+      v[0] = __fmaf_rn(out_.alpha, v[0], residual.x);
+      v[1] = __fmaf_rn(out_.alpha, v[1], residual.y);
+      v[2] = __fmaf_rn(out_.alpha, v[2], residual.z);
+      v[3] = __fmaf_rn(out_.alpha, v[3], residual.w);
+    }
+    float* y = out_.y + m * out_.ldy + n_;
+    if (whole()) {
+      *reinterpret_cast<float4*>(y) = {v[0], v[1], v[2], v[3]};
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (n_ + i < p_.n) y[i] = v[i];
+    }
+  }
+
+  __device__ void store_int8(std::int64_t m, float* v) const {
+    const float factors[4] = {multiplier_.x, multiplier_.y, multiplier_.z, multiplier_.w};
+    bool finite = true;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const bool number = is_finite(v[i]) || n_ + i >= p_.n;
+      finite = finite && number;
+      v[i] = number ? clamp_to_int8(__fmul_rn(v[i], factors[i])) : 0.0f;
+    }
+    if (!finite) report_row(not_finite_, m);
+    const unsigned q = round_four(v[0], v[1], v[2], v[3]);
+    std::int8_t* to = out_.q + m * out_.ldq + n_;
+    if (whole()) {
+      *reinterpret_cast<unsigned*>(to) = q;
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (n_ + i < p_.n) to[i] = static_cast<std::int8_t>(q >> (8 * i) & 0xff);
+    }
+  }
+
+  const Int8Problem& p_;
+  const Output& out_;
+  const Int8Factors<Tile>& factors_;
+  std::int32_t* not_finite_;
+  const std::int64_t first_m_, n_;
+  const float4 scale_, bias_;
+  float4 multiplier_{};
+};
+
 template <class Tile, class Output>
 class Int8Product {
   static constexpr int kTilesM = Tile::kWarpM / 16, kTilesN = Tile::kWarpN / 8;  // of mma
@@ -76,7 +248,6 @@ class Int8Product {
         shared_(shared),
         factors_(factors),
         ring_(shared_address(shared)),
-        rank_(Tile::kCluster > 1 ? static_cast<int>(cluster_rank()) : 0),
         lane_(threadIdx.x % 32),
         warp_(threadIdx.x / 32) {
     const int in_k = warp_ / (Tile::kWarpsM * Tile::kWarpsN),
@@ -89,12 +260,11 @@ class Int8Product {
   __device__ void run(const Output& out, std::int32_t* not_finite) {
     // A wgmma reads its slice while the next barrier is passed: one buffer more is not free.
     constexpr int kAhead = Tile::kStages - (Tile::kOverlap ? 2 : 1);
-    const int all = static_cast<int>((p_.k + Tile::kDepth - 1) / Tile::kDepth);
-    const int first = all * rank_ / Tile::kCluster, slices = all * (rank_ + 1) / Tile::kCluster - first;
+    const int slices = static_cast<int>((p_.k + Tile::kDepth - 1) / Tile::kDepth);
     prepare_loads();
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) {
-      if (s < slices) load(first + s, s);
+      if (s < slices) load(s, s);
       copy_async_commit();
     }
     int read = 0, written = kAhead;  // buffers of the ring
@@ -103,7 +273,7 @@ class Int8Product {
       if constexpr (Tile::kWide) wide_fence_copies();
       __syncthreads();  // the slice is there for all, and the buffer that is written next is not read any
                         // more
-      if (s + kAhead < slices) load(first + s + kAhead, written);
+      if (s + kAhead < slices) load(s + kAhead, written);
       copy_async_commit();
       multiply(ring_ + read * Tile::kSlice);
       if (++read == Tile::kStages) read = 0;
@@ -113,7 +283,7 @@ class Int8Product {
     if constexpr (Tile::kWide) wide_wait<0>();
     copy_async_wait<0>();
     __syncthreads();
-    if constexpr (Tile::kParts == 1) {
+    if constexpr (Tile::kWarpsK == 1) {
       write_strips(out, not_finite);
     } else {
       write_parts(out, not_finite);
@@ -253,39 +423,28 @@ class Int8Product {
     }
   }
 
-  // The parts of k, of warps or of the blocks of a cluster, are added by whoever writes; a block of a cluster writes
-  // its share of the rows.
+  // The warps' parts of k are added by whoever writes.
   __device__ void write_parts(const Output& out, std::int32_t* not_finite) {
-    constexpr int kGroups = Tile::kN / 4, kPart = Tile::kM * Tile::kSumStride, kRows = Tile::kM / Tile::kCluster;
+    constexpr int kGroups = Tile::kN / 4, kPart = Tile::kM * Tile::kSumStride;
     static_assert(Tile::kThreads % kGroups == 0);
     int* all = reinterpret_cast<int*>(shared_);
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
       store_sums(i, all + part_ * kPart + (warp_m_ + i * 16) * Tile::kSumStride + warp_n_, Tile::kSumStride);
     }
-    const auto barrier = [] {
-      if constexpr (Tile::kCluster > 1) {
-        cluster_barrier();
-      } else {
-        __syncthreads();
-      }
-    };
-    barrier();
+    __syncthreads();
     const int column = threadIdx.x % kGroups * 4;
     const Int8Epilogue<Tile, Output> epilogue(p_, out, factors_, not_finite, first_m_, first_n_, column);
 #pragma unroll 1
-    for (int row = threadIdx.x / kGroups; row < kRows; row += Tile::kThreads / kGroups) {
-      const int* from = all + (rank_ * kRows + row) * Tile::kSumStride + column;
+    for (int row = threadIdx.x / kGroups; row < Tile::kM; row += Tile::kThreads / kGroups) {
       int4 sums[1]{};
 #pragma unroll
-      for (int part = 0; part < Tile::kParts; ++part) {
-        const int4 s = Tile::kCluster > 1 ? load_of_cluster(shared_address(from), part)
-                                          : *reinterpret_cast<const int4*>(from + part * kPart);
+      for (int part = 0; part < Tile::kWarpsK; ++part) {
+        const int4 s = *reinterpret_cast<const int4*>(all + part * kPart + row * Tile::kSumStride + column);
         sums[0] = {sums[0].x + s.x, sums[0].y + s.y, sums[0].z + s.z, sums[0].w + s.w};
       }
-      epilogue.write(rank_ * kRows + row, 0, sums);
+      epilogue.write(row, 0, sums);
     }
-    if constexpr (Tile::kCluster > 1) barrier();  // no block ends while another reads its sums
   }
 
   const Int8Problem& p_;
@@ -293,7 +452,7 @@ class Int8Product {
   std::byte* shared_;
   Int8Factors<Tile>& factors_;
   const unsigned ring_;
-  const int rank_, lane_, warp_;  // of the block in its cluster, the thread in its warp, the warp in its block
+  const int lane_, warp_;
   int part_, warp_m_, warp_n_, load_k_;
   unsigned to_, present_ = 0;
   const std::int8_t* from_a_[kLoadsA];
@@ -301,37 +460,22 @@ class Int8Product {
   int sums_[kTilesM][kTilesN][4] = {};
 };
 
-// Blocks (or clusters) are numbered so that those which run at the same time share rows of A and W: down kGroup
-// tiles, then across.
-template <class Tile, class Output>
-__device__ void int8_tile(const Int8Problem& p, const Output& out, unsigned tiles_m, unsigned tiles_n,
-                          std::int32_t* not_finite) {
-  extern __shared__ __align__(1024) std::byte shared[];
-  __shared__ Int8Factors<Tile> factors;
-  constexpr unsigned kGroup = 8;
-  const unsigned tile = blockIdx.x / Tile::kCluster;
-  const unsigned group = tile / (kGroup * tiles_n), first = group * kGroup;
-  const unsigned rows = tiles_m - first < kGroup ? tiles_m - first : kGroup;
-  const unsigned in_group = tile - group * kGroup * tiles_n;
-  Int8Product<Tile, Output> product(p, std::int64_t{first + in_group % rows} * Tile::kM,
-                                    std::int64_t{in_group / rows} * Tile::kN, shared, factors);
-  product.run(out, not_finite);
-}
-
+// Blocks are numbered so that those which run at the same time share rows of A and W: down kGroup tiles, then
+// across.
 template <class Tile, class Output>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int8_product(const __grid_constant__ Int8Problem p, const __grid_constant__ Output out, unsigned tiles_m,
                  unsigned tiles_n, std::int32_t* not_finite) {
   cuda::in_order();
-  int8_tile<Tile>(p, out, tiles_m, tiles_n, not_finite);
-}
-
-template <class Tile, class Output>
-__global__ void OASR_CLUSTERS_OF(Tile::kCluster) __launch_bounds__(Tile::kThreads, Tile::kBlocks)
-    int8_product_of_clusters(const __grid_constant__ Int8Problem p, const __grid_constant__ Output out, unsigned tiles_m,
-                             unsigned tiles_n, std::int32_t* not_finite) {
-  cuda::in_order();
-  int8_tile<Tile>(p, out, tiles_m, tiles_n, not_finite);
+  extern __shared__ __align__(1024) std::byte shared[];
+  __shared__ Int8Factors<Tile> factors;
+  constexpr unsigned kGroup = 8;
+  const unsigned group = blockIdx.x / (kGroup * tiles_n), first = group * kGroup;
+  const unsigned rows = tiles_m - first < kGroup ? tiles_m - first : kGroup;
+  const unsigned in_group = blockIdx.x - group * kGroup * tiles_n;
+  Int8Product<Tile, Output> product(p, std::int64_t{first + in_group % rows} * Tile::kM,
+                                    std::int64_t{in_group / rows} * Tile::kN, shared, factors);
+  product.run(out, not_finite);
 }
 
 }  // namespace oasr::kernels::cuda
