@@ -8,7 +8,7 @@
 #   --shards N   processes that a program's tests are spread over, as many as jobs by default (fewer for fewer tests)
 #   --limit S    seconds for a process, 900 by default
 #   --filter F   of tests, as GoogleTest's --gtest_filter (times of layers are not those of a card under a tool:
-#                --filter '-LayerTimes*:*TimesItsLayers*' leaves out what compares them)
+#                --filter '-*LayerTimes*:*TimesItsLayers*' leaves out what compares them)
 #   --logs DIR   where logs go, a new folder in TMPDIR by default
 # compute-sanitizer is looked for in PATH, CUDA_HOME, CUDA_PATH and /usr/local/cuda.
 # Status 0: every process ended, its tests passed and the tool found nothing. 1: not so; nothing that was skipped for want of

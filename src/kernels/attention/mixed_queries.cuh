@@ -37,6 +37,7 @@ struct MixedSequences {
   std::int32_t* not_finite;   // the word of the layer
   int first_tile[Sequences::kMost];
   int count_tiles;
+  int unused;  // 0, in place of padding
 
   __device__ int of_tile(int tile) const {
     int low = 0, high = of.count;
@@ -47,6 +48,7 @@ struct MixedSequences {
     return low;
   }
 };
+static_assert(sizeof(MixedSequences) == sizeof(Sequences) + 3 * 8 + 4 * (Sequences::kMost + 2), "without padding");
 
 // Eight numbers as operands. What is not finite becomes zero; the result has a bit for each of them.
 template <class E>

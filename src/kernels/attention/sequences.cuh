@@ -22,6 +22,7 @@ struct Sequence {
   int causal;
   float scale;
   int first_item;  // items are blocks of queries of a head, numbered through all sequences
+  int unused;      // 0, in place of padding (kernels/cuda/launch.cuh)
 
   // Positions that a query sees.
   __device__ int seen(int query) const {
@@ -29,6 +30,8 @@ struct Sequence {
     return last < length ? last : length;
   }
 };
+
+static_assert(sizeof(Sequence) == 10 * 8 + 6 * 4, "without padding");
 
 struct Sequences {
   static constexpr int kMost = 128;
@@ -55,7 +58,8 @@ struct Sequences {
                    .length = static_cast<int>(args.kv->length),
                    .causal = args.causal,
                    .scale = args.scale,
-                   .first_item = items};
+                   .first_item = items,
+                   .unused = 0};
     items += heads * static_cast<int>(divide_up(args.queries, block));
   }
   const Sequences* pass(Gpu& gpu) const {
