@@ -20,7 +20,7 @@ ROWS = [
     ("random", "mt19937 mt19937_64 uniform_int_distribution uniform_real_distribution normal_distribution"),
     ("fstream", "ifstream ofstream"), ("sstream", "istringstream"), ("fstream sstream ios iostream", "ios"),
     ("iterator fstream sstream", "istreambuf_iterator"),
-    ("iterator array map span string string_view vector", "size ssize"),
+    ("iterator array map span string string_view vector", "begin end size ssize"),
     ("cstring", "memcpy memset memcmp"), ("cstdio", "printf"),
     ("cmath", "sin cos exp log pow sqrt fma rint nearbyint isnan nanf fabs"),
     ("cmath cstdlib", "abs"),

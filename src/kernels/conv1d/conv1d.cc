@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -38,6 +39,11 @@ void conv1d(ExecContext& context, const Conv1dArgs& args) {
 
 void zero_padding(ExecContext& context, Matrix padded) {
   CHECK(padded.rows >= 2 && padded.stride == padded.columns, "an input of a convolution with its padding");
+  if (context.gpu == nullptr) {  // which the definition runs without threads
+    std::fill_n(padded.row(0), padded.columns, 0.0f);
+    std::fill_n(padded.row(padded.rows - 1), padded.columns, 0.0f);
+    return;
+  }
   constexpr std::int32_t kBoth[] = {kZeroRow, kZeroRow};
   const Matrix ends{padded.data, 2, padded.columns, (padded.rows - 1) * padded.stride};
   gather_rows(context, {nullptr, 0, padded.columns, padded.columns}, kBoth, ends);
