@@ -1,6 +1,7 @@
 #include "engine/admission.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace oasr::engine {
@@ -14,9 +15,15 @@ std::vector<Admission::Opened> Admission::next(std::size_t wanted) {
     }
     const std::size_t first = next_, some = std::min(wanted - opened.size(), count_ - first);
     std::vector<std::optional<Result<std::unique_ptr<AudioSource>>>> audio(some);
+    std::atomic<bool> stop = false;  // one that waited, for a pipe, heard that the caller cancels
     const auto open = [&](std::int64_t i, int) {
-      const auto at = static_cast<std::size_t>(i);
-      audio[at] = open_(first + at);
+      auto& result = audio[static_cast<std::size_t>(i)];
+      if (stop) {
+        result = unexpected(cancelled_error());
+        return;
+      }
+      result = open_(first + static_cast<std::size_t>(i));
+      if (!*result && result->error().code == ErrorCode::cancelled) stop = true;
     };
     some == 1 ? open(0, 0) : pool_.parallel_for(static_cast<std::int64_t>(some), open);
     next_ += some;

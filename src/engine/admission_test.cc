@@ -83,5 +83,18 @@ TEST_F(Admissions, OpensNoneOnceItIsCancelled) {
   EXPECT_THAT(told_, ElementsAre("0", "1" + cancelled, "2" + cancelled, "3" + cancelled));
 }
 
+TEST_F(Admissions, OpensNoOtherOnceOneHearsThatItIsCancelled) {
+  ThreadPool one(1);
+  int opened = 0;
+  const Transcriber::OpenAudio open = [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+    ++opened;
+    if (i == 1) return unexpected(cancelled_error());
+    return audio();
+  };
+  Admission admission(5, open, callbacks_, one, results_);
+  EXPECT_THAT(indices(admission.next(5)), ElementsAre(0));
+  EXPECT_EQ(opened, 2);
+}
+
 }  // namespace
 }  // namespace oasr::engine
