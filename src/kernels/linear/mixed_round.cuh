@@ -1,4 +1,4 @@
-// linear() in mixed precision: x as operands in scratch memory, rounded once for all tiles that read it.
+// linear() in mixed precision: x as operands in memory of the queue, rounded once for all tiles that read it.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
