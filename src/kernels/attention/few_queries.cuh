@@ -373,7 +373,9 @@ __global__ void __launch_bounds__(kFewThreads, 1)
     for (int width = kWarps / 2; width > 0; width /= 2)
       most = fmaxf(most, __shfl_xor_sync(0xffff'ffffu, most, width));
     float* row = p + n * plan.stride;
-    for (int j = threadIdx.x; j < plan.stride; j += kFewThreads) row[j] = numerator(row[j], most, j < last);
+    for (int j = threadIdx.x; j < plan.stride; j += kFewThreads) {
+      row[j] = numerator(j < last ? row[j] : 0.0f, most, j < last);
+    }
   }
 
   for (int first = 0; first < queries * dim; first += kFewThreads) {

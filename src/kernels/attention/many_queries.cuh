@@ -281,7 +281,8 @@ __device__ void many_outputs(const ManyWork<T>& work, int first) {
       const float* from = work.scores + std::int64_t{tile} * kTile * kTile;
 #pragma unroll
       for (int i = 0; i < kTile * kTile; i += 4 * kManyThreads) {
-        copy_async(scores + i + 4 * threadIdx.x, from + i + 4 * threadIdx.x);
+        const int at = i + 4 * static_cast<int>(threadIdx.x);
+        if (tile * kTile + at / kTile < work.end) copy_async(scores + at, from + at);
       }
       stage_columns(work.right + tile % 2 * kStage<T>, work.values, work.dim, tile * kTile, work.end, first);
     }

@@ -316,14 +316,17 @@ class Search {
     }
   }
 
+  // All of the result's memory is written, since all of it is copied to the host: zeros after the last token.
   OASR_BY_A_TEAM void finish(std::int32_t i) {
-    if (i >= board_.size) {
+    const bool found = i < board_.size;
+    CtcBeamToken* tokens = u_.tokens + std::int64_t{i} * u_.frames;
+    for (std::int32_t k = found ? old(i).length : 0; k < u_.frames; ++k) tokens[k] = {};
+    if (!found) {
       u_.results[i] = {.score = decode::kLogZero, .length = -1, .reserved = 0};
       return;
     }
     const Hypothesis& hypothesis = old(i);
     u_.results[i] = {.score = hypothesis.score, .length = hypothesis.length, .reserved = 0};
-    CtcBeamToken* tokens = u_.tokens + std::int64_t{i} * u_.frames;
     std::int32_t prefix = hypothesis.prefix, emission = hypothesis.times();
     for (std::int32_t k = hypothesis.length - 1; k >= 0; --k) {
       const NodeKey key = u_.nodes[prefix - 1] - 1;

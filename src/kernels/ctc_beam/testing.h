@@ -88,6 +88,13 @@ struct CtcBeamCase {
         ASSERT_EQ(got[i].score, want[i].score) << name() << how << " utterance " << u << " hypothesis " << i;
         ASSERT_EQ(got[i].ctc_score, want[i].ctc_score);
       }
+      for (int i = 0; i < second_beam; ++i) {  // all of the memory is written
+        const std::int32_t length = read.results[static_cast<int>(u) * second_beam + i].length;
+        const CtcBeamToken* tokens = read.tokens + std::int64_t{second_beam} * all[u].first_row + std::int64_t{i} * all[u].frames;
+        for (std::int32_t k = std::max(length, 0); k < all[u].frames; ++k) {
+          ASSERT_TRUE(tokens[k].token == 0 && tokens[k].frame == 0 && tokens[k].log_probability == 0) << name() << how;
+        }
+      }
     }
   }
 };

@@ -32,6 +32,7 @@ class Model final : public CtcModel {
   double reverse_weight() const override { return network_->config.reverse_weight; }
   std::string streaming_refusal() const override;
   Result<std::unique_ptr<CtcState>> new_state(ExecContext context) const override;
+  const Network& network() const { return *network_; }  // for benchmarks of its parts
 
  private:
   Model() = default;
