@@ -21,7 +21,7 @@ Result<LayerNorm> LayerNorm::load(const Parameters& parameters, std::string path
   return layer;
 }
 
-void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
+void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y, kernels::Activation activation) const {
   CHECK(x.rows == y.rows && x.columns == y.columns &&
             x.columns == static_cast<std::int64_t>(gamma_.size()),
         "shapes do not fit the norm");
@@ -34,7 +34,8 @@ void LayerNorm::forward(ExecContext& context, ConstMatrix x, Matrix y) const {
                                   .beta = beta_.data(),
                                   .eps = kEpsilon,
                                   .y = y.data,
-                                  .ldy = y.stride});
+                                  .ldy = y.stride,
+                                  .activation = activation});
     return kernels::NotFinite{};
   };
   watched(context, path_, x.rows, run, moved(x, sizeof(float)));

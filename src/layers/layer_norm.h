@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/memory.h"
+#include "kernels/linear/activation.h"
 #include "layers/parameters.h"
 #include "quant/activation.h"
 #include "quant/methods/tensor_sources.h"
@@ -25,7 +26,9 @@ class LayerNorm {
   const std::string& path() const { return path_; }
 
   // x, y [M, D]; y may be x.
-  void forward(ExecContext& context, ConstMatrix x, Matrix y) const;
+  // An activation, if given, is part of the layer's output.
+  void forward(ExecContext& context, ConstMatrix x, Matrix y,
+               kernels::Activation activation = kernels::Activation::none) const;
   // The output goes to the norm's consumers: as int8 rows with scales when linked, or as floats.
   void forward(ExecContext& context, ConstMatrix x, quant::Activation& y) const;
 

@@ -30,7 +30,11 @@ void activate_rows(ExecContext& context, const ActivateRowsArgs& args) {
 void glu(ExecContext& context, const GluArgs& args) {
   if (context.gpu != nullptr) return glu_cuda(*context.gpu, args);
   if (runs_reference(context)) return glu_reference(args);
-  by_rows(context, args, activate_lane(context.isa).glu);
+  for (std::int64_t m = 0; m < args.head_rows; ++m) std::copy_n(args.head + m * args.ld_head, args.d, args.y + m * args.ldy);
+  GluArgs gates = args;
+  gates.y += args.head_rows * args.ldy;
+  gates.head_rows = 0;
+  by_rows(context, gates, activate_lane(context.isa).glu);
 }
 
 }  // namespace oasr::kernels

@@ -72,6 +72,30 @@ TEST(Glu, GatesTheFirstHalfOfARowWithTheSecond) {
   EXPECT_EQ(y, (std::vector<float>{1.5f, -2}));
 }
 
+TEST(Glu, HasTheRowsOfItsHeadFirst) {
+  constexpr std::int64_t kRows = 9, kD = 70, kHead = 4, kLdy = kD + 1;
+  const auto x = some_floats(kRows * 2 * kD, 4), head = some_floats(kHead * (kD + 2), 5);
+  std::vector<float> gated(kRows * kLdy, 77.0f);
+  glu_reference({.x = x.data(), .ldx = 2 * kD, .m = kRows, .d = kD, .y = gated.data(), .ldy = kLdy});
+  ThreadPool pool(2);
+  for (const std::int64_t ld_head : {std::int64_t{0}, kD + 2}) {
+    std::vector<float> expected((kHead + kRows) * kLdy, 77.0f);
+    for (std::int64_t m = 0; m < kHead; ++m) std::copy_n(head.data() + m * ld_head, kD, expected.data() + m * kLdy);
+    std::ranges::copy(gated, expected.begin() + kHead * kLdy);
+    std::vector<float> y(expected.size(), 77.0f);
+    const GluArgs args{.x = x.data(), .ldx = 2 * kD, .m = kRows, .d = kD, .y = y.data(), .ldy = kLdy, .head = head.data(),
+                       .head_rows = kHead, .ld_head = ld_head};
+    glu_reference(args);
+    EXPECT_EQ(first_difference(y, expected), -1) << "reference";
+    for (const ActivateLane& lane : runnable(activate_lanes())) {
+      ExecContext context{&pool, lane.isa};
+      std::ranges::fill(y, 77.0f);
+      glu(context, args);
+      EXPECT_EQ(first_difference(y, expected), -1) << lane.name;
+    }
+  }
+}
+
 TEST(ActivateAndGlu, EqualTheReferenceForAnyNumberOfThreadsAndInPlace) {
   constexpr std::int64_t kRows = 500, kD = 70;
   const auto x = some_floats(kRows * 2 * kD, 4);

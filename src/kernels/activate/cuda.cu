@@ -18,10 +18,15 @@ __global__ void activate_element(ActivateRowsArgs args) {
 // In place a thread writes what it alone has read: the gates stay.
 __global__ void gate_element(GluArgs args) {
   cuda::in_order();
-  const auto [m, d] = cuda::element();
-  if (m >= args.m || d >= args.d) return;
-  const float* x = args.x + m * args.ldx + d;
-  args.y[m * args.ldy + d] = __fmul_rn(x[0], cuda::sigmoid(x[args.d]));
+  const auto [row, d] = cuda::element();
+  if (row >= args.head_rows + args.m || d >= args.d) return;
+  float& y = args.y[row * args.ldy + d];
+  if (row < args.head_rows) {
+    y = args.head[row * args.ld_head + d];
+    return;
+  }
+  const float* x = args.x + (row - args.head_rows) * args.ldx + d;
+  y = __fmul_rn(x[0], cuda::sigmoid(x[args.d]));
 }
 
 template <Activation kActivation>
@@ -48,7 +53,7 @@ void activate_rows_cuda(Gpu& gpu, const ActivateRowsArgs& args) {
 }
 
 void glu_cuda(Gpu& gpu, const GluArgs& args) {
-  cuda::launch(gpu, "glu", gate_element, cuda::elements(args.m, args.d), cuda::kElementThreads, 0, args);
+  cuda::launch(gpu, "glu", gate_element, cuda::elements(args.head_rows + args.m, args.d), cuda::kElementThreads, 0, args);
 }
 
 }  // namespace oasr::kernels

@@ -65,6 +65,27 @@ TEST_F(ActivateOnGpu, GluEqualsTheReferenceAlsoInPlace) {
   }
 }
 
+TEST_F(ActivateOnGpu, GluHasTheRowsOfItsHeadFirst) {
+  for (const std::int64_t m : {1, 9, 130}) {
+    for (const std::int64_t d : {1, 33, 256}) {
+      for (const std::int64_t ld_head : {std::int64_t{0}, d + 2}) {
+        constexpr std::int64_t kHead = 14;
+        const auto x = some_floats(m * 2 * d, 4), head = some_floats(kHead * (d + 2), 5);
+        std::vector<float> y(static_cast<std::size_t>((kHead + m) * (d + 1)), 77.0f);
+        auto x_there = upload(x), head_there = upload(head), y_there = upload(y);
+        GluArgs args{.x = x.data(), .ldx = 2 * d, .m = m, .d = d, .y = y.data(), .ldy = d + 1, .head = head.data(),
+                     .head_rows = kHead, .ld_head = ld_head};
+        glu_reference(args);
+        args.x = x_there.data();
+        args.y = y_there.data();
+        args.head = head_there.data();
+        glu(context_, args);
+        EXPECT_EQ(first_difference(y_there.values(), y), -1) << "m " << m << " d " << d << " ld " << ld_head;
+      }
+    }
+  }
+}
+
 // The polynomials themselves: floats spread over all bit patterns.
 TEST_F(ActivateOnGpu, FunctionsEqualTheHostsOnFloatsOfEverySize) {
   constexpr std::int64_t kCount = 1 << 20;

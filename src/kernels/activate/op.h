@@ -22,17 +22,19 @@ struct ActivateRowsArgs {
 void activate_rows(ExecContext& context, const ActivateRowsArgs& args);
 
 // y[m, i] = x[m, i] · sigmoid(x[m, D + i]): the product of the first half of a row with the gate in the
-// second, two roundings.
+// second, two roundings. A head of rows may lie before those, as a convolution needs them: it is copied, and y has it first.
 struct GluArgs {
   const float* x = nullptr;  // [M, 2 · D], row stride ldx
   std::int64_t ldx = 0;
   std::int64_t m = 0, d = 0;
-  float* y = nullptr;  // [M, D], row stride ldy; may be x with the same stride, else must not overlap it
+  float* y = nullptr;  // [head_rows + M, D], row stride ldy; without a head it may be x with the same stride
   std::int64_t ldy = 0;
+  const float* head = nullptr;  // [head_rows, D], row stride ld_head: 0 repeats a row
+  std::int64_t head_rows = 0, ld_head = 0;
 };
 void glu(ExecContext& context, const GluArgs& args);
 
-// A row of the lane table: one instruction set's code for rows [m0, m1).
+// A row of the lane table: one instruction set's code for rows [m0, m1). Its glu gets arguments without a head.
 struct ActivateLane {
   std::string_view name;  // "avx512"
   Isa isa;

@@ -41,6 +41,7 @@ class Case {
         weights(static_cast<std::size_t>(g.heads * g.queries * g.length), 77.0f), scale(scale),
         q_position(random_floats(g.queries * (width + 3), seed + 7, 2.0f)),
         position_keys(random_floats((g.length + 3) * width, seed + 8, 2.0f)),
+        shifts(seed % 2 == 0 ? std::vector<float>() : random_floats(2 * width, seed + 9)),
         memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 5, g.storage)),
         position_memory(kv_cache_bytes(g.heads, g.head_dim, g.length + 40, g.storage)) {
     std::fill_n(memory.data(), memory.size(), std::byte{0xFF});  // NaN where nothing is stored
@@ -59,7 +60,9 @@ class Case {
   AttentionArgs args() {
     return {.q = q.data(), .ldq = width + 3, .queries = g.queries, .kv = &kv, .causal = g.causal,
             .scale = scale, .q_position = g.positions ? q_position.data() : nullptr,
-            .positions = g.positions ? &positions : nullptr, .out = out.data(), .ldo = width + 5, .weights = weights.data()};
+            .positions = g.positions ? &positions : nullptr, .q_shift = shifts.empty() ? nullptr : shifts.data(),
+            .q_position_shift = shifts.empty() ? nullptr : shifts.data() + width, .out = out.data(), .ldo = width + 5,
+            .weights = weights.data()};
   }
 
   Geometry g;
@@ -67,6 +70,7 @@ class Case {
   std::vector<float> q, k, v, out, weights;
   float scale;
   std::vector<float> q_position, position_keys;
+  std::vector<float> shifts;  // of queries, then of second ones; or empty
   AlignedBuffer memory, position_memory;
   KvCache kv, positions;
 };
@@ -232,7 +236,8 @@ TEST(Attention, IsCloseToTheExactValue) {
     for (std::size_t j = 0; j < 300; ++j) {
       double score = 0;
       for (std::size_t d = 0; d < 64; ++d) {
-        score += double{test.q[static_cast<std::size_t>(i) * 67 + d]} * test.k[j * 65 + d];
+        const float q = test.q[static_cast<std::size_t>(i) * 67 + d] + test.shifts[d];
+        score += double{q} * test.k[j * 65 + d];
       }
       sum += p[j] = std::exp(score * 0.125);
     }

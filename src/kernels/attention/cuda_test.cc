@@ -97,6 +97,8 @@ class AttentionOnGpu : public OnGpu {
           v(random_floats(g.length * (width + 2), seed + 2)),
           q_position(random_floats(g.queries * (width + 3), seed + 7, 2.0f)),
           position_keys(random_floats((g.length + 3) * width, seed + 8, 2.0f)),
+          shifts(random_floats(2 * width, seed + 9)),
+          shifted(seed % 2 != 0),
           kv(*test.gpu_, g, g.length + 5),
           positions(*test.gpu_, g, g.length + 40) {}
 
@@ -116,6 +118,7 @@ class AttentionOnGpu : public OnGpu {
       kv.poison();
       q_there.emplace(*test.gpu_, q);
       q_position_there.emplace(*test.gpu_, q_position);
+      shifts_there.emplace(*test.gpu_, shifts);
     }
     std::vector<float> empty_out() const {
       return std::vector<float>(static_cast<std::size_t>(g.queries * (width + 5)), 77.0f);
@@ -125,6 +128,7 @@ class AttentionOnGpu : public OnGpu {
     }
     AttentionArgs args(bool device, float* out, float* weights) {
       const auto position = [&] { return device ? q_position_there->data() : q_position.data(); };
+      const float* shift = device ? shifts_there->data() : shifts.data();
       return {.q = device ? q_there->data() : q.data(),
               .ldq = width + 3,
               .queries = g.queries,
@@ -135,6 +139,8 @@ class AttentionOnGpu : public OnGpu {
               .positions = !g.positions ? nullptr
                            : device     ? &positions.device
                                         : &positions.host,
+              .q_shift = shifted ? shift : nullptr,
+              .q_position_shift = shifted ? shift + width : nullptr,
               .out = out,
               .ldo = width + 5,
               .weights = weights};
@@ -145,8 +151,10 @@ class AttentionOnGpu : public OnGpu {
     std::int64_t width;
     float scale;
     std::vector<float> q, k, v, q_position, position_keys;
+    std::vector<float> shifts;  // of queries, then of second ones
+    bool shifted;
     TwoCaches kv, positions;
-    std::optional<Array<float>> q_there, k_there, v_there, q_position_there;
+    std::optional<Array<float>> q_there, k_there, v_there, q_position_there, shifts_there;
   };
 
   // Compares outputs with and without weights written, and weights.

@@ -197,6 +197,30 @@ __device__ inline float warp_canonical_sum(const float* p, int stride) {
   return __shfl_sync(0xffff'ffffu, sum, 0);
 }
 
+// The chains of one position go on over q · key, for kQueries queries. key: the position at depth 0.
+template <int kDepth, int kQueries, class T>
+__device__ void score_depth(const T* key, const float* q, int dim, float (&sum)[kQueries]) {
+  T stored[kDepth];
+#pragma unroll
+  for (int i = 0; i < kDepth; ++i) stored[i] = key[i * kKeys];
+#pragma unroll
+  for (int i = 0; i < kDepth; i += 4) {
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) {
+      const Four factor = load_four(q + n * dim + i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum[n] = __fmaf_rn(factor.at[k], widen(stored[i + k]), sum[n]);
+    }
+  }
+}
+template <int kQueries, class T>
+__device__ void score_one(const T* key, const float* q, int dim, float (&sum)[kQueries]) {
+  constexpr int kDeep = 32;
+  int d = 0;
+  for (; d + kDeep <= dim; d += kDeep) score_depth<kDeep>(key + d * kKeys, q + d, dim, sum);
+  for (; d < dim; d += 8) score_depth<8>(key + d * kKeys, q + d, dim, sum);
+}
+
 inline constexpr int kScoreThreads = 128;  // and positions of a block
 
 // A panel of keys in shared memory; the rest of a warp's positions lies in other banks.
@@ -236,10 +260,11 @@ __global__ void __launch_bounds__(kScoreThreads)
     for (int i = threadIdx.x * kInCopy; i < panels * kPanel; i += kScoreThreads * kInCopy) {
       copy_async(tile + i / kPanel * panel_stride<T>(kDim) + i % kPanel, keys + i);
     }
-    const float* from = kind == 0 ? s.q : s.q_position;
     for (int i = threadIdx.x; i < kQueries * kDim; i += kScoreThreads) {
-      const int n = i / kDim;
-      q[kind * kQueries * kDim + i] = n < queries ? from[(q0 + n) * s.ldq + head * kDim + i % kDim] : 0.0f;
+      const int n = i / kDim, column = head * kDim + i % kDim;
+      float value = 0.0f;
+      if (n < queries) value = kind == 0 ? s.query(q0 + n, column) : s.second_query(q0 + n, column);
+      q[kind * kQueries * kDim + i] = value;
     }
   }
   commit_copies();
@@ -269,26 +294,68 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
 }
 
+// What compute_scores() knows of a head.
+template <class T>
+struct ScoreWork {
+  const T* keys;
+  const T* position_keys;  // or null
+  const float* q;          // [queries][dim], as q_position
+  const float* q_position;
+  int dim, q0;
+  int seen;  // positions, by the last query
+  float* p;  // [queries][stride]
+  int stride;
+
+  // Numbers from the head's first key to that of a position.
+  __device__ std::int64_t at(int position) const {
+    return std::int64_t{position} / kKeys * kKeys * dim + position % kKeys;
+  }
+};
+
+// Scores of kQueries queries from number `first` on with the position of this thread.
+template <int kQueries, int kAll, class T>
+__device__ void score_position(const Sequence& s, const ScoreWork<T>& work, int first, int j, float (&greatest)[kAll]) {
+  float sum[kQueries] = {};
+  score_one(work.keys + work.at(j), work.q + first * work.dim, work.dim, sum);
+  if (work.position_keys != nullptr) {
+    score_one(work.position_keys + work.at(j), work.q_position + first * work.dim, work.dim, sum);
+  }
+#pragma unroll
+  for (int n = 0; n < kAll; ++n) {
+    if (n < first || n >= first + kQueries) continue;
+    const float score = __fmul_rn(sum[kQueries == 1 ? 0 : n], s.scale);
+    if (j < s.seen(work.q0 + n)) greatest[n] = fmaxf(greatest[n], score);
+    work.p[n * work.stride + j] = score;
+  }
+}
+
 // Scores of one head's positions, to p, and the greatest of them that each query sees and this thread has
-// computed.
+// computed. Of few positions a thread has one, or even one with one query; of many four.
 template <class T, int kQueries>
-__device__ void compute_scores(const Sequence& s, const T* keys, const T* position_keys, const float* q,
-                               const float* q_position, int dim, int q0, int seen, float* p, int stride,
-                               float (&greatest)[kQueries]) {
-  for (int j = 4 * threadIdx.x; j < seen; j += 4 * kFewThreads) {
-    const std::int64_t at = std::int64_t{j} / kKeys * kKeys * dim + j % kKeys;
+__device__ void compute_scores(const Sequence& s, const ScoreWork<T>& work, float (&greatest)[kQueries]) {
+  const int thread = static_cast<int>(threadIdx.x);
+  constexpr int kEach = kFewThreads / kQueries;  // threads for each query
+  if (work.seen <= kEach) {
+    if (thread % kEach < work.seen) score_position<1>(s, work, thread / kEach, thread % kEach, greatest);
+    return;
+  }
+  if (work.seen <= kFewThreads) {
+    if (thread < work.seen) score_position<kQueries>(s, work, 0, thread, greatest);
+    return;
+  }
+  for (int j = 4 * thread; j < work.seen; j += 4 * kFewThreads) {
     float sum[kQueries][4] = {};
-    score_four(keys + at, q, dim, sum);
-    if (position_keys != nullptr) score_four(position_keys + at, q_position, dim, sum);
+    score_four(work.keys + work.at(j), work.q, work.dim, sum);
+    if (work.position_keys != nullptr) score_four(work.position_keys + work.at(j), work.q_position, work.dim, sum);
 #pragma unroll
     for (int n = 0; n < kQueries; ++n) {
-      const int last = s.seen(q0 + n);
+      const int last = s.seen(work.q0 + n);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         sum[n][i] = __fmul_rn(sum[n][i], s.scale);
         if (j + i < last) greatest[n] = fmaxf(greatest[n], sum[n][i]);
       }
-      *reinterpret_cast<float4*>(p + n * stride + j) = {sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
+      *reinterpret_cast<float4*>(work.p + n * work.stride + j) = {sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
     }
   }
 }
@@ -343,16 +410,24 @@ __global__ void __launch_bounds__(kFewThreads, 1)
     }
   } else {
     for (int i = threadIdx.x; i < kQueries * dim; i += kFewThreads) {
-      const int n = i / dim;
-      const std::int64_t at = (q0 + n) * s.ldq + head * dim + i % dim;
-      q[i] = n < queries ? s.q[at] : 0.0f;
-      if (s.q_position != nullptr) q_position[i] = n < queries ? s.q_position[at] : 0.0f;
+      const int n = i / dim, column = head * dim + i % dim;
+      q[i] = n < queries ? s.query(q0 + n, column) : 0.0f;
+      if (s.q_position != nullptr) q_position[i] = n < queries ? s.second_query(q0 + n, column) : 0.0f;
     }
     __syncthreads();
     const T* position_keys = s.positions == nullptr ? nullptr
                                                     : reinterpret_cast<const T*>(s.positions) +
                                                           std::int64_t{head} * 2 * s.position_rows * dim;
-    compute_scores(s, keys, position_keys, q, q_position, dim, q0, seen, p, plan.stride, greatest);
+    const ScoreWork<T> work{.keys = keys,
+                            .position_keys = position_keys,
+                            .q = q,
+                            .q_position = q_position,
+                            .dim = dim,
+                            .q0 = q0,
+                            .seen = seen,
+                            .p = p,
+                            .stride = plan.stride};
+    compute_scores(s, work, greatest);
   }
   const int warp = threadIdx.x / 32;
 #pragma unroll

@@ -53,10 +53,10 @@ class AttentionLaneOf {
     work.out = work.p + queries * stride;
     work.q = work.out + queries * kOutStride;
     work.sums = work.q + queries * kv.head_dim;
-    gather(work, args.q, work.q);
+    gather(work, args.q, args.q_shift, work.q);
     if (args.positions != nullptr) {
       work.q_position = work.sums + queries;
-      gather(work, args.q_position, work.q_position);
+      gather(work, args.q_position, args.q_position_shift, work.q_position);
       const std::int64_t at = KvLayout(*args.positions).keys(head);
       work.positions = args.positions->data + at * static_cast<std::int64_t>(dtype_size(kv.storage));
     }
@@ -81,11 +81,12 @@ class AttentionLaneOf {
   }
 
   // Queries side by side: their rows in `args` lie so that they compete for a few sets of the cache.
-  static void gather(const Work& work, const float* queries, float* side_by_side) {
+  static void gather(const Work& work, const float* queries, const float* shift, float* side_by_side) {
+    if (shift != nullptr) shift += work.head * work.head_dim;
     for (std::int64_t q = work.q0; q < work.q1; ++q) {
       const float* from = queries + q * work.args.ldq + work.head * work.head_dim;
       float* to = side_by_side + (q - work.q0) * work.head_dim;
-      for (std::int64_t d = 0; d < work.head_dim; ++d) to[d] = from[d];
+      for (std::int64_t d = 0; d < work.head_dim; ++d) to[d] = shift == nullptr ? from[d] : from[d] + shift[d];
     }
   }
 

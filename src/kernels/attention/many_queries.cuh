@@ -157,14 +157,21 @@ __device__ void gather_queries(const ManyWork<T>& work) {
   const int n = static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
   const bool low = work.q0 + n < work.s.queries, high = work.q0 + n + 8 < work.s.queries;
   for (int kind = 0; kind < (work.position_keys != nullptr ? 2 : 1); ++kind) {
-    const float* from = (kind == 0 ? work.s.q : work.s.q_position) + work.head * work.dim;
+    const int first = work.head * work.dim;
+    const float* from = (kind == 0 ? work.s.q : work.s.q_position) + first;
+    const float* shift = kind == 0 ? work.s.q_shift : work.s.q_position_shift;
+    if (shift != nullptr) shift += first;
     const float* low_row = from + (work.q0 + n) * work.s.ldq;
     const float* high_row = low_row + 8 * work.s.ldq;
     float* to = work.left + kind * work.dim * kTile + n;
+    const auto value = [&](bool there, const float* row, int d) {
+      if (!there) return 0.0f;
+      return shift == nullptr ? row[d] : __fadd_rn(row[d], shift[d]);
+    };
 #pragma unroll 8
     for (int d = threadIdx.x % 4; d < work.dim; d += 4) {
-      to[d * kTile] = low ? low_row[d] : 0.0f;
-      to[d * kTile + 8] = high ? high_row[d] : 0.0f;
+      to[d * kTile] = value(low, low_row, d);
+      to[d * kTile + 8] = value(high, high_row, d);
     }
   }
 }

@@ -67,6 +67,8 @@ class MixedAttentionOnGpu : public OnGpu {
               .scale = scale,
               .q_position = g.positions ? q_position_there->data() + first * (width + 3) : nullptr,
               .positions = g.positions ? &positions : nullptr,
+              .q_shift = shifts_there ? shifts_there->data() : nullptr,
+              .q_position_shift = shifts_there ? shifts_there->data() + width : nullptr,
               .out = out + first * (width + 5),
               .ldo = width + 5,
               .mixed = mixed};
@@ -85,6 +87,7 @@ class MixedAttentionOnGpu : public OnGpu {
     std::vector<float> q, q_position, k, v, r;
     KvCache kv, positions;
     std::optional<Array<float>> q_there, q_position_there;
+    std::optional<Array<float>> shifts_there;  // of queries, then of second ones; or none
 
    private:
     void append(KvCache& cache, Memory& memory, std::int64_t capacity, const std::vector<float>& keys,
@@ -340,6 +343,28 @@ TEST_F(MixedAttentionOnGpu, ReportsWhatIsNotFiniteAndKeepsItFromQueriesThatDoNot
         }
       }
     }
+  }
+}
+
+TEST_F(MixedAttentionOnGpu, ShiftsQueriesInFloat32) {
+  for (const bool positions : {false, true}) {
+    Case test(*this, {2, 64, 40, 70, false, DType::f32, positions}, 11);
+    test.fill();
+    const auto shifts = random_floats(2 * test.width, 12);
+    test.shifts_there.emplace(*gpu_, shifts);
+    const auto shifted = test.run(Arithmetic::float16);
+    test.shifts_there.reset();
+    EXPECT_NE(first_difference(test.run(Arithmetic::float16), shifted), -1) << "a shift that changes nothing";
+    for (std::int64_t query = 0; query < test.g.queries; ++query) {
+      for (std::int64_t i = 0; i < test.width; ++i) {
+        const auto at = static_cast<std::size_t>(query * (test.width + 3) + i), of = static_cast<std::size_t>(i);
+        test.q[at] += shifts[of];
+        test.q_position[at] += shifts[of + static_cast<std::size_t>(test.width)];
+      }
+    }
+    test.q_there.emplace(*gpu_, test.q);
+    test.q_position_there.emplace(*gpu_, test.q_position);
+    EXPECT_EQ(first_difference(test.run(Arithmetic::float16), shifted), -1) << (positions ? "with positions" : "");
   }
 }
 

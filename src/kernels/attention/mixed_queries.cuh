@@ -169,8 +169,8 @@ class MixedQueries {
     const Sequence& s = sequences_.of.at[number_];
     const int tiles = (end_ + kTileKeys - 1) / kTileKeys;
     load(0);
-    round_queries(s.q, s, q_);
-    if constexpr (kPositions) round_queries(s.q_position, s, q_position_);
+    round_queries(s.q, s.q_shift, s, q_);
+    if constexpr (kPositions) round_queries(s.q_position, s.q_position_shift, s, q_position_);
     for (int tile = 0; tile < tiles; ++tile) {
       copy_async_wait<0>();
       __syncthreads();  // the tile is there for all, and none reads the one before it any more
@@ -203,14 +203,18 @@ class MixedQueries {
   }
 
   // Rows query_ and query_ + 8 as operands a; zeros where there are none.
-  __device__ void round_queries(const float* from, const Sequence& s, unsigned (&to)[kSteps][4]) {
+  __device__ void round_queries(const float* from, const float* shift, const Sequence& s, unsigned (&to)[kSteps][4]) {
     const int dim = sequences_.of.dim;
+    if (shift != nullptr) shift += head_ * dim;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = query_ + 8 * half;
       const bool there = query < s.queries;
       const float* row = from + std::int64_t{there ? query : 0} * s.ldq + head_ * dim;
-      const auto at = [&](int d) { return there && d < dim ? __fmul_rn(row[d], s.scale) : 0.0f; };
+      const auto at = [&](int d) {
+        if (!there || d >= dim) return 0.0f;
+        return __fmul_rn(shift == nullptr ? row[d] : __fadd_rn(row[d], shift[d]), s.scale);
+      };
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
 #pragma unroll

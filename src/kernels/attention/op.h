@@ -2,7 +2,8 @@
 //
 // Contract (every lane, any number of sequences, query rows, thread count: the same bits):
 //   s(j)  = scale · (fma chain over d of q[d] · k[j][d], from +0; with positions it goes on over d of
-//           q_position[d] · position[j][d])
+//           q_position[d] · position[j][d]); where a shift is given, of q + q_shift and q_position + q_position_shift,
+//           rounded to float32
 //   p(j)  = exp(s(j) - max s), exact_math's exp; sum in the canonical tree of docs/numerics.md
 //   o[d]  = (fma chain over j in rising order of p(j) · v[j][d], from +0) / sum
 //
@@ -83,6 +84,9 @@ struct AttentionArgs {
   // of a cache of the same heads that starts at the same position as kv and is at least as long.
   const float* q_position = nullptr;
   const KvCache* positions = nullptr;
+  // Added to every query and second query (Transformer-XL's u and v), [heads · head_dim], or null.
+  const float* q_shift = nullptr;
+  const float* q_position_shift = nullptr;
   float* out = nullptr;          // [queries, heads · head_dim], row stride ldo
   std::int64_t ldo = 0;
   float* weights = nullptr;      // null, or softmax weights [heads, queries, length] written out

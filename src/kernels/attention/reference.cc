@@ -24,22 +24,27 @@ float canonical_sum(const std::vector<float>& values) {
   return sum[0];
 }
 
+// A number of a query, or of a second one.
+float shifted(const float* q, const float* shift, std::int64_t at) { return shift == nullptr ? q[at] : q[at] + shift[at]; }
+
 void one_query(const AttentionArgs& args, std::int64_t head, std::int64_t query, std::int64_t seen) {
   const KvCache& cache = *args.kv;
   const KvLayout layout(cache);
-  const float* q = args.q + query * args.ldq + head * cache.head_dim;
+  const float* q = args.q + query * args.ldq;
+  const std::int64_t first = head * cache.head_dim;
   std::vector<float> p(static_cast<std::size_t>(seen));
   float greatest = -std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < seen; ++j) {
     float score = 0.0f;
     for (std::int64_t d = 0; d < cache.head_dim; ++d) {
-      score = std::fma(q[d], element(cache, layout.key(head, j, d)), score);
+      score = std::fma(shifted(q, args.q_shift, first + d), element(cache, layout.key(head, j, d)), score);
     }
     if (args.positions != nullptr) {
       const KvLayout positions(*args.positions);
-      const float* second = args.q_position + query * args.ldq + head * cache.head_dim;
+      const float* second = args.q_position + query * args.ldq;
       for (std::int64_t d = 0; d < cache.head_dim; ++d) {
-        score = std::fma(second[d], element(*args.positions, positions.key(head, j, d)), score);
+        score = std::fma(shifted(second, args.q_position_shift, first + d),
+                         element(*args.positions, positions.key(head, j, d)), score);
       }
     }
     p[static_cast<std::size_t>(j)] = score * args.scale;

@@ -12,6 +12,8 @@ namespace oasr::kernels::cuda {
 struct Sequence {
   const float* q;           // [queries, heads · dim]
   const float* q_position;  // or null
+  const float* q_shift;     // [heads · dim] or null
+  const float* q_position_shift;
   float* out;
   float* weights;  // [heads, queries, length] or null
   const std::byte* kv;
@@ -24,6 +26,16 @@ struct Sequence {
   int first_item;  // items are blocks of queries of a head, numbered through all sequences
   int unused;      // 0, in place of padding (kernels/cuda/launch.cuh)
 
+  // Numbers of a query, and of a second one; column: of all heads.
+  __device__ float query(std::int64_t row, int column) const { return shifted(q, q_shift, row, column); }
+  __device__ float second_query(std::int64_t row, int column) const {
+    return shifted(q_position, q_position_shift, row, column);
+  }
+  __device__ float shifted(const float* from, const float* shift, std::int64_t row, int column) const {
+    const float value = from[row * ldq + column];
+    return shift == nullptr ? value : __fadd_rn(value, shift[column]);
+  }
+
   // Positions that a query sees.
   __device__ int seen(int query) const {
     const int last = causal != 0 ? length - (queries - 1 - query) : length;
@@ -31,7 +43,7 @@ struct Sequence {
   }
 };
 
-static_assert(sizeof(Sequence) == 10 * 8 + 6 * 4, "without padding");
+static_assert(sizeof(Sequence) == 12 * 8 + 6 * 4, "without padding");
 
 struct Sequences {
   static constexpr int kMost = 128;
@@ -46,6 +58,8 @@ struct Sequences {
     const bool positions = args.positions != nullptr;
     at[count++] = {.q = args.q,
                    .q_position = positions ? args.q_position : nullptr,
+                   .q_shift = args.q_shift,
+                   .q_position_shift = positions ? args.q_position_shift : nullptr,
                    .out = args.out,
                    .weights = args.weights,
                    .kv = args.kv->data,

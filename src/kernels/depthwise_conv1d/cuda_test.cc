@@ -55,6 +55,8 @@ TEST_F(DepthwiseOnGpu, EqualsTheReferenceForEveryShape) {
     }
   }
   expect_the_reference(1500, 512, 15, true, 0.5f);
+  expect_the_reference(1100, 256, 31, true, 0.5f);  // enough of both for blocks of many frames
+  expect_the_reference(70, 40, 300, true, 0.5f);    // taps that shared memory does not take
 }
 
 TEST_F(DepthwiseOnGpu, TreatsOddValuesLikeTheReference) {

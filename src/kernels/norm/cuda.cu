@@ -7,6 +7,13 @@ namespace {
 
 using Rows = cuda::NormRows;
 
+__device__ float activated(Activation activation, float value) { return cuda::activate(activation, value); }
+__device__ float4 activated(Activation activation, float4 value) {
+  float values[4] = {value.x, value.y, value.z, value.w};
+  cuda::activate_all(activation, values);
+  return {values[0], values[1], values[2], values[3]};
+}
+
 // y may be x: a row is read whole (or, unstaged, element by element by its writer) before it is written.
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows(LayerNormArgs args) {
@@ -39,7 +46,7 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows
   V* y = reinterpret_cast<V*>(args.y + row * args.ldy);
 #pragma unroll 4
   for (int i = lane; i < count; i += Rows::kLanes) {
-    y[i] = cuda::normalised(kStaged ? staged[i] : x[i], s, gamma[i], beta[i]);
+    y[i] = activated(args.activation, cuda::normalised(kStaged ? staged[i] : x[i], s, gamma[i], beta[i]));
   }
 }
 

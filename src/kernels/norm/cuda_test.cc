@@ -34,7 +34,8 @@ class NormOnGpu : public OnGpu {
                        .gamma = gamma.data(),
                        .beta = beta.data(),
                        .y = expected.data(),
-                       .ldy = ld};
+                       .ldy = ld,
+                       .activation = some_activation(static_cast<unsigned>(m * d))};
     layer_norm_reference(args);
 
     auto gpu_gamma = upload(gamma), gpu_beta = upload(beta);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/activate/op.h"
 #include "kernels/lane_report.h"
 #include "kernels/norm/op.h"
 #include "kernels/testing.h"
@@ -55,6 +56,28 @@ TEST(LayerNorm, EqualsTheReferenceForAnyNumberOfThreadsAndInPlace) {
       args.x = args.y = y.data();
       layer_norm(context, args);
       EXPECT_EQ(first_difference(y, expected), -1) << lane.name << " threads " << threads;
+    }
+  }
+}
+
+TEST(LayerNorm, ActivatesWhatItHasNormalised) {
+  ThreadPool pool(3);
+  for (const Activation activation : {Activation::gelu, Activation::swish, Activation::relu, Activation::tanh}) {
+    Case test(1000, 96, 5);
+    auto expected = test.y;
+    layer_norm_reference(test.args(expected));
+    const auto plain = expected;
+    activate_rows_reference({.x = expected.data(), .ldx = 97, .m = 1000, .d = 96, .activation = activation});
+    EXPECT_NE(first_difference(plain, expected), -1);
+    auto args = test.args(test.y);
+    args.activation = activation;
+    layer_norm_reference(args);
+    EXPECT_EQ(first_difference(test.y, expected), -1) << "reference";
+    for (const LayerNormLane& lane : runnable(layer_norm_lanes())) {
+      ExecContext context{&pool, lane.isa};
+      std::fill(test.y.begin(), test.y.end(), 77.0f);
+      layer_norm(context, args);
+      EXPECT_EQ(first_difference(test.y, expected), -1) << lane.name;
     }
   }
 }

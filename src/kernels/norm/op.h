@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "device/thread_pool.h"
+#include "kernels/linear/activation.h"
 
 namespace oasr::kernels {
 
-// y[m] = (x[m] - mean) / sqrt(var + eps) · gamma + beta, biased variance; x and y are [M, D] with
-// row strides; y may be x. The same bits on every lane, for any M and thread count.
+// y[m] = act((x[m] - mean) / sqrt(var + eps) · gamma + beta), biased variance; x and y are [M, D] with
+// row strides; y may be x. The same bits on every lane, for any M and thread count, and those of activate_rows()
+// behind a norm without an activation.
 struct LayerNormArgs {
   const float* x = nullptr;
   std::int64_t ldx = 0;
@@ -20,10 +22,11 @@ struct LayerNormArgs {
   float eps = 1e-5f;
   float* y = nullptr;
   std::int64_t ldy = 0;
+  Activation activation = Activation::none;
 };
 void layer_norm(ExecContext& context, const LayerNormArgs& args);
 
-// A row of the lane table: one instruction set's code for rows [m0, m1).
+// A row of the lane table: one instruction set's code for rows [m0, m1), which leaves the activation to layer_norm().
 struct LayerNormLane {
   std::string_view name;  // "avx512"
   Isa isa;

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/activate/op.h"
 #include "kernels/norm/op.h"
 
 namespace oasr::kernels {
@@ -36,6 +37,7 @@ void layer_norm_reference(const LayerNormArgs& args) {
       y[i] = std::fma((x[i] - mean) * scale, args.gamma[i], args.beta[i]);
     }
   }
+  activate_rows_reference({.x = args.y, .ldx = args.ldy, .m = args.m, .d = args.d, .activation = args.activation});
 }
 
 }  // namespace oasr::kernels

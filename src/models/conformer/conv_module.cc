@@ -31,9 +31,11 @@ void ConvModule::widen(ExecContext& context, const quant::Activation& x, Matrix 
   pointwise_conv1_.forward(context, x, wide);
 }
 
-void ConvModule::gate(ExecContext& context, ConstMatrix wide, Matrix gated) const {
+void ConvModule::gate(ExecContext& context, ConstMatrix wide, Matrix gated, ConstMatrix head) const {
+  CHECK(gated.rows == head.rows + wide.rows, "room for both");
   kernels::glu(context, {.x = wide.data, .ldx = wide.stride, .m = wide.rows, .d = gated.columns,
-                         .y = gated.data, .ldy = gated.stride});
+                         .y = gated.data, .ldy = gated.stride, .head = head.data, .head_rows = head.rows,
+                         .ld_head = head.stride});
 }
 
 void ConvModule::gate_of_zeros(ExecContext& context, Matrix gated) const {
@@ -55,7 +57,7 @@ void ConvModule::convolve(ExecContext& context, ConstMatrix padded, Matrix y) co
 }
 
 void ConvModule::activate(ExecContext& context, Matrix y) const {
-  if (norm_) norm_->forward(context, y, y);
+  if (norm_) return norm_->forward(context, y, y, activation_);
   kernels::activate_rows(context, {.x = y.data, .ldx = y.stride, .m = y.rows, .d = y.columns,
                                    .activation = activation_});
 }

@@ -20,8 +20,8 @@ class ConvModule {
 
   // wide [M, 2 · D] = pointwise_conv1(x), x [M, D].
   void widen(ExecContext& context, const quant::Activation& x, Matrix wide) const;
-  // gated [M, D] = glu(wide).
-  void gate(ExecContext& context, ConstMatrix wide, Matrix gated) const;
+  // gated [head rows + M, D]: the rows of head, then glu(wide).
+  void gate(ExecContext& context, ConstMatrix wide, Matrix gated, ConstMatrix head = {}) const;
   // What the gate gives for a frame of zeros, [1, D]: a causal model pads its input with those.
   void gate_of_zeros(ExecContext& context, Matrix gated) const;
   // y [frames, D], the depthwise convolution of padded [frames + taps - 1, D].

@@ -31,7 +31,7 @@ void EncoderBuffers::reserve(const Config& config, std::int64_t rows, std::int64
   const std::int64_t padded = rows + pieces * (config.encoder.cnn_module_kernel - 1);
   zero_gates_.resize(static_cast<std::size_t>(config.encoder.num_blocks));
   normed_.reserve(rows * d);
-  wide_.reserve(std::max({5 * rows * d, layers::feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
+  wide_.reserve(std::max({3 * rows * d, layers::feed_forward_rows(rows, wide_.gpu()) * config.encoder.linear_units,
                           3 * rows * d + d + 2 * padded * d}));
 }
 
@@ -129,11 +129,11 @@ void Encoder::append(ExecContext& context, EncoderCache::Layer& layer, Matrix qk
 // The attention of the piece's chunk number `round`; with unlimited left context all chunks are in round 0.
 // False when there is none.
 bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece, std::int64_t row, int round,
-                            Matrix qkv, Matrix biased, Matrix out, const PositionTable& positions,
-                            EncoderBuffers& buffers) const {
+                            Matrix qkv, Matrix out, const PositionTable& positions, EncoderBuffers& buffers) const {
   EncoderCache& cache = *piece.cache;
   EncoderCache::Layer& layer = cache.layer(block);
-  const std::int64_t d = config_.encoder.output_size, start = cache.frames_, end = start + piece.rows;
+  const Block& shifts = blocks_[static_cast<std::size_t>(block)];
+  const std::int64_t start = cache.frames_, end = start + piece.rows;
   const std::int64_t chunk = cache.mask_.chunk_size > 0 ? cache.mask_.chunk_size : end;
   const bool limited = cache.mask_.chunk_size > 0 && cache.mask_.num_left_chunks >= 0;
   const auto chunk_end = [&](std::int64_t frame) { return std::min(end, (frame / chunk + 1) * chunk); };
@@ -146,12 +146,14 @@ bool Encoder::add_attention(ExecContext& context, int block, const Piece& piece,
     if (buffers.position_scratch_.size() <= number) buffers.position_scratch_.resize(number + 1);
     Memory& scratch = buffers.position_scratch_[number];
     buffers.caches_.push_back(positions.view(context, block, layer.first, seen.length, scratch));
-    buffers.attention_.push_back({.q = biased.row(at),
-                                  .ldq = biased.stride,
+    buffers.attention_.push_back({.q = qkv.row(at),
+                                  .ldq = qkv.stride,
                                   .queries = to - from,
                                   .kv = nullptr,  // set when the vector of caches does not move any more
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.encoder.head_dim())),
-                                  .q_position = biased.row(at) + d,
+                                  .q_position = qkv.row(at),
+                                  .q_shift = shifts.pos_bias_u.data(),
+                                  .q_position_shift = shifts.pos_bias_v.data(),
                                   .out = out.row(at),
                                   .ldo = out.stride,
                                   .mixed = true});
@@ -179,16 +181,11 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
                      const PositionTable& positions, EncoderBuffers& buffers) const {
   const Block& block = blocks_[static_cast<std::size_t>(index)];
   const std::int64_t d = x.columns;
-  const Matrix wide = buffers.wide_.matrix(5 * x.rows, d);
-  const Matrix qkv{wide.data, x.rows, 3 * d, 3 * d};
-  const Matrix biased{wide.data + 3 * x.rows * d, x.rows, 2 * d, 2 * d};  // q + u beside q + v
+  const Matrix qkv = buffers.wide_.matrix(x.rows, 3 * d);
   const Matrix out = buffers.normed_.matrix(x.rows, d);
   quant::Activation normed = out;
   block.norm_mha.forward(context, x, normed);
   block.linear_qkv.forward(context, normed, qkv);
-  const Matrix q = qkv.column_range(0, d);
-  kernels::shift_scale_rows(context, {.x = q, .shift = block.pos_bias_u.data(), .y = biased.column_range(0, d)});
-  kernels::shift_scale_rows(context, {.x = q, .shift = block.pos_bias_v.data(), .y = biased.column_range(d, d)});
   for (const Piece& piece : pieces) {
     EncoderCache::Layer& layer = piece.cache->layer(index);
     if (piece.cache->whole_) layer.kv.length = layer.first = 0;
@@ -200,7 +197,7 @@ void Encoder::attend(ExecContext& context, int index, Matrix x, std::span<const 
     std::int64_t row = 0;
     bool any = false;
     for (const Piece& piece : pieces) {
-      any |= add_attention(context, index, piece, row, round, qkv, biased, out, positions, buffers);
+      any |= add_attention(context, index, piece, row, round, qkv, out, positions, buffers);
       row += piece.rows;
     }
     if (!any) break;
@@ -283,17 +280,18 @@ void Encoder::convolve(ExecContext& context, int index, Matrix x, std::span<cons
   for (const Piece& piece : pieces) {
     layers::Buffer& tail = piece.cache->layer(index).tail;
     const Matrix field = padded.row_range(at, piece.rows + extra);
+    ConstMatrix head;
     if (!config_.encoder.causal) {  // zeros on both sides
       const std::size_t frame = static_cast<std::size_t>(d) * sizeof(float);
       clear(context.gpu, field.data, static_cast<std::size_t>(before) * frame);
       clear(context.gpu, field.row(before + piece.rows), static_cast<std::size_t>(extra - before) * frame);
     } else if (extra > 0 && piece.cache->frames_ > 0) {
-      kernels::shift_scale_rows(context, {.x = tail.matrix(extra, d), .y = field.row_range(0, extra)});
+      head = tail.matrix(extra, d);
     } else if (extra > 0) {  // frames of zeros, as the module sees them
-      const ConstMatrix repeated{zero_gate(context, index, buffers).data, extra, d, 0};
-      kernels::shift_scale_rows(context, {.x = repeated, .y = field.row_range(0, extra)});
+      head = {zero_gate(context, index, buffers).data, extra, d, 0};
     }
-    block.conv_module.gate(context, wide.row_range(row, piece.rows), field.row_range(before, piece.rows));
+    block.conv_module.gate(context, wide.row_range(row, piece.rows),
+                           field.row_range(before - head.rows, head.rows + piece.rows), head);
     block.conv_module.convolve(context, field, out.row_range(row, piece.rows));
     block.conv_module.activate(context, out.row_range(row, piece.rows));
     if (config_.encoder.causal && !piece.cache->whole_ && extra > 0) {

@@ -107,8 +107,7 @@ class Encoder {
   void attend(ExecContext& context, int block, Matrix x, std::span<const Piece> pieces,
               const PositionTable& positions, EncoderBuffers& buffers) const;
   bool add_attention(ExecContext& context, int block, const Piece& piece, std::int64_t row, int round,
-                     Matrix qkv, Matrix biased, Matrix out, const PositionTable& positions,
-                     EncoderBuffers& buffers) const;
+                     Matrix qkv, Matrix out, const PositionTable& positions, EncoderBuffers& buffers) const;
   void append(ExecContext& context, EncoderCache::Layer& layer, Matrix qkv, EncoderBuffers& buffers) const;
   Matrix zero_gate(ExecContext& context, int block, EncoderBuffers& buffers) const;
   void convolve_together(ExecContext& context, int block, Matrix wide, std::span<const Piece> pieces, Matrix out,
