@@ -167,6 +167,7 @@ struct TileName {
 };
 constexpr std::array kTileNames = {
     TileName{ScaledMMTile::m16n32, "scaled_mm mma_sync m16n32", false},
+    TileName{ScaledMMTile::m32n32, "scaled_mm mma_sync m32n32", false},
     TileName{ScaledMMTile::m64n32, "scaled_mm mma_sync m64n32", false},
     TileName{ScaledMMTile::m64n64, "scaled_mm mma_sync m64n64", false},
     TileName{ScaledMMTile::m128n128, "scaled_mm mma_sync m128n128", false},
@@ -179,7 +180,7 @@ bool is_wide(ScaledMMTile tile) { return tile == ScaledMMTile::wide_m128n128 || 
 
 // Tiles that are worth a look: those of few rows would be slow for many, and the other way round.
 bool fits(ScaledMMTile tile, std::int64_t m) {
-  if (m > kFewRows) return tile != ScaledMMTile::m16n32 && tile != ScaledMMTile::m64n32;
+  if (m > 2 * kFewRows) return tile >= ScaledMMTile::m64n64;
   return m > 64 || tile <= ScaledMMTile::m64n64 || is_wide(tile);
 }
 

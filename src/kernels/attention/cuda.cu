@@ -10,11 +10,19 @@ namespace {
 
 using cuda::Sequences;
 
-// The kernels: one query by a block, a few, or many; mixed precision has its own.
-constexpr int kFew = 4;
-enum class Form { one, few, many, mixed };
-constexpr Form kForms[] = {Form::one, Form::few, Form::many};
-constexpr int queries_of(Form form) { return form == Form::one ? 1 : form == Form::few ? kFew : cuda::kTile; }
+// The kernels: one query by a block, a few, some more, or many; mixed precision has its own. Blocks of few queries are
+// many and done soon; those of more read a key for all of them once.
+constexpr int kFew = 4, kSome = 8;
+enum class Form { one, few, some, many, mixed };
+constexpr Form kForms[] = {Form::one, Form::few, Form::some, Form::many};
+constexpr int queries_of(Form form) {
+  switch (form) {
+    case Form::one: return 1;
+    case Form::few: return kFew;
+    case Form::some: return kSome;
+    default: return cuda::kTile;
+  }
+}
 
 // Whether tiles would take the sequence. Their unused rows are worth it from some queries on.
 bool fits_tiles(const AttentionArgs& args) {
@@ -27,6 +35,7 @@ bool fits_tiles(const AttentionArgs& args) {
 struct Choice {
   bool mixed;  // precision, where it is taken
   bool tiles;  // for those that fit
+  bool some;   // for those of several queries that are no tiles'
 };
 // Whether there are enough of them to keep the GPU busy: a block of a few queries is done much sooner.
 bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool mixed) {
@@ -36,10 +45,20 @@ bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool 
   }
   return 2 * blocks >= gpu.info().multiprocessors;
 }
+// Whether there are more blocks of few queries than run at once.
+bool worth_some(const Gpu& gpu, std::span<const AttentionArgs> sequences, Choice choice) {
+  std::int64_t blocks = 0;
+  for (const AttentionArgs& args : sequences) {
+    const bool others = args.queries == 1 || (choice.mixed && args.mixed) || (choice.tiles && fits_tiles(args));
+    if (!others) blocks += args.kv->heads * cuda::divide_up(args.queries, kFew);
+  }
+  return blocks > gpu.info().multiprocessors;
+}
 Form form_of(const AttentionArgs& args, Choice choice) {
   if (choice.mixed && args.mixed) return Form::mixed;
   if (args.queries == 1) return Form::one;
-  return choice.tiles && fits_tiles(args) ? Form::many : Form::few;
+  if (choice.tiles && fits_tiles(args)) return Form::many;
+  return choice.some && args.queries > kFew ? Form::some : Form::few;
 }
 
 bool alike(const KvCache& a, const KvCache& b) {
@@ -140,6 +159,8 @@ void run(Gpu& gpu, Form form, const Batch& batch) {
       return run_few<T, 1>(gpu, batch);
     case Form::few:
       return run_few<T, kFew>(gpu, batch);
+    case Form::some:
+      return run_few<T, kSome>(gpu, batch);
     case Form::many:
       return run_many<T>(gpu, batch);
     case Form::mixed:
@@ -152,7 +173,8 @@ void run(Gpu& gpu, Form form, const Batch& batch) {
 void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic) {
   const bool mixed = arithmetic != Arithmetic::float32;
   if (mixed) attention_mixed_cuda(gpu, sequences, arithmetic);
-  const Choice choice{.mixed = mixed, .tiles = worth_tiles(gpu, sequences, mixed)};
+  Choice choice{.mixed = mixed, .tiles = worth_tiles(gpu, sequences, mixed), .some = false};
+  choice.some = worth_some(gpu, sequences, choice);
   for (const Form form : kForms) {
     for (std::size_t next = 0; next < sequences.size();) {
       const Batch batch = take(sequences, form, choice, next);

@@ -228,6 +228,13 @@ const Geometry kModelsShapes[] = {
     {1, 64, 4, 20'000},
     {1, 64, 1, 30'000, false, DType::f16},
     {1, 512, 4, 300},
+    // More blocks of four queries than run at once: blocks of eight, numerators in shared and in device memory.
+    {4, 64, 512, 512, false, DType::f32, true},
+    {8, 64, 83, 1500, true, DType::f16},
+    {16, 40, 41, 90, true, DType::f16, true},
+    {16, 40, 37, 90},
+    {8, 64, 80, 3000, false, DType::f32, true},
+    {8, 24, 90, 3000, true, DType::f16},
     {1, 8, 700, 5000}};
 
 class ModelsAttentionOnGpu : public AttentionOnGpu, public ::testing::WithParamInterface<Geometry> {};

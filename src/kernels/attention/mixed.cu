@@ -62,9 +62,9 @@ void run(Gpu& gpu, Batch& batch) {
   s.odd = reinterpret_cast<unsigned long long*>(scratch + tiles);
   s.not_finite = gpu.not_finite_row();
   cuda::launch(gpu, "attention", cuda::round_keys<E, T, kDim>, {.x = s.count_tiles, .y = s.of.heads},
-               cuda::kMixedThreads, 0, s, batch.parts());
+               cuda::kMixedThreads, 0, s.pass(gpu), batch.parts());
   cuda::launch(gpu, "attention", cuda::mixed_queries<E, kDim, kPositions>, {.x = s.of.items},
-               cuda::kMixedThreads, cuda::MixedQueries<E, kDim, kPositions>::kShared, s);
+               cuda::kMixedThreads, cuda::MixedQueries<E, kDim, kPositions>::kShared, s.pass(gpu));
 }
 
 template <class E, class T, int kDim>

@@ -31,14 +31,18 @@ struct MixedTiles {
 
 // The sequences of a launch, with the numbers of their tiles.
 struct MixedSequences {
-  Sequences of;
   std::byte* tiles;           // [tile][head][parts · kPart]
   unsigned long long* odd;    // [tile][head]: positions that are not finite
   std::int32_t* not_finite;   // the word of the layer
-  int first_tile[Sequences::kMost];
   int count_tiles;
-  int unused;  // 0, in place of padding
+  int first_tile[Sequences::kMost];
+  Sequences of;
 
+  const MixedSequences* pass(Gpu& gpu) const {
+    const std::size_t bytes =
+        offsetof(MixedSequences, of) + offsetof(Sequences, at) + sizeof(Sequence) * static_cast<std::size_t>(of.count);
+    return static_cast<const MixedSequences*>(gpu.pass(this, bytes));
+  }
   __device__ int of_tile(int tile) const {
     int low = 0, high = of.count;
     while (high - low > 1) {
@@ -48,7 +52,6 @@ struct MixedSequences {
     return low;
   }
 };
-static_assert(sizeof(MixedSequences) == sizeof(Sequences) + 3 * 8 + 4 * (Sequences::kMost + 2), "without padding");
 
 // Eight numbers as operands. What is not finite becomes zero; the result has a bit for each of them.
 template <class E>
@@ -85,8 +88,9 @@ __device__ void read_eight(const T* from, float (&to)[8]) {
 // Blocks: (tile, head).
 template <class E, class T, int kDim>
 __global__ void __launch_bounds__(kMixedThreads)
-    round_keys(const __grid_constant__ MixedSequences sequences, int parts) {
+    round_keys(const MixedSequences* passed, int parts) {
   cuda::in_order();
+  const MixedSequences& sequences = *passed;
   constexpr int kPanels = kTileKeys / static_cast<int>(kKeys), kChunks = kPanels * kDim * 2;
   __shared__ unsigned long long odd;
   if (threadIdx.x == 0) odd = 0;
@@ -366,8 +370,9 @@ class MixedQueries {
 // s.scale of the sequences has the factor log2 e.
 template <class E, int kDim, bool kPositions>
 __global__ void __launch_bounds__(kMixedThreads, kDim > 64 ? 2 : 3)
-    mixed_queries(const __grid_constant__ MixedSequences sequences) {
+    mixed_queries(const MixedSequences* passed) {
   cuda::in_order();
+  const MixedSequences& sequences = *passed;
   extern __shared__ __align__(128) std::byte shared[];
   MixedQueries<E, kDim, kPositions>(sequences, blockIdx.x, shared).run();
 }

@@ -4,12 +4,20 @@
 namespace oasr::kernels::cuda {
 
 // Waits until all kernels before this one are done and what they wrote can be seen; the kernel after it may take its
-// place meanwhile. Every kernel calls it before anything else, in all of its threads (tools/check_kernels.py).
-__device__ inline void in_order() {
+// place meanwhile. Every kernel calls it before it reads or writes memory, in all of its threads (tools/check_kernels.py).
+// meanwhile(): what may be done before, since it reads only what no kernel of a queue writes: weights.
+template <class Meanwhile>
+__device__ void in_order(const Meanwhile& meanwhile) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
+  meanwhile();
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#else
+  meanwhile();
 #endif
+}
+__device__ inline void in_order() {
+  in_order([] {});
 }
 
 }  // namespace oasr::kernels::cuda

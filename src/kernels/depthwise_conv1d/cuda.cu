@@ -1,3 +1,4 @@
+#include "kernels/cuda/async.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/depthwise_conv1d/cuda.h"
 
@@ -14,10 +15,10 @@ constexpr std::int64_t staged_bytes(std::int64_t taps) {
 }
 
 __device__ void stage(const float* from, std::int64_t ld, int rows, bool there, float* to) {
+  if (!there) return;
   const int lane = threadIdx.x % kChannels;
-#pragma unroll 8
   for (int row = threadIdx.x / kChannels; row < rows; row += kWarps) {
-    if (there) to[row * kChannels + lane] = from[row * ld + lane];
+    cuda::copy_async_4(cuda::shared_address(to + row * kChannels + lane), from + row * ld + lane);
   }
 }
 
@@ -26,7 +27,6 @@ __device__ void stage(const float* from, std::int64_t ld, int rows, bool there, 
 template <int kFrames, bool kStaged>
 __global__ void __launch_bounds__(kChannels * kWarps)
     depthwise(DepthwiseConv1dArgs args, const float* weight, std::int64_t channels, int taps) {
-  cuda::in_order();
   extern __shared__ float shared[];
   const int lane = threadIdx.x % kChannels, warp = threadIdx.x / kChannels;
   const std::int64_t first_channel = std::int64_t{blockIdx.y} * kChannels, channel = first_channel + lane;
@@ -34,11 +34,15 @@ __global__ void __launch_bounds__(kChannels * kWarps)
   const float* x = args.x + block * args.ldx + first_channel;
   const float* w = weight + first_channel;
   std::int64_t ldx = args.ldx, ldw = channels;
+  float* weights = shared + (kWarps * kFrames + taps - 1) * kChannels;
+  cuda::in_order([&] {
+    if constexpr (kStaged) stage(w, ldw, taps, channel < channels, weights);
+  });
   if constexpr (kStaged) {
     const int outputs = args.frames - block < kWarps * kFrames ? static_cast<int>(args.frames - block) : kWarps * kFrames;
-    float* weights = shared + (kWarps * kFrames + taps - 1) * kChannels;
     stage(x, ldx, outputs + taps - 1, channel < channels, shared);
-    stage(w, ldw, taps, channel < channels, weights);
+    cuda::copy_async_commit();
+    cuda::copy_async_wait<0>();
     __syncthreads();
     x = shared;
     w = weights;

@@ -17,7 +17,6 @@ __device__ float4 activated(Activation activation, float4 value) {
 // y may be x: a row is read whole (or, unstaged, element by element by its writer) before it is written.
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows(LayerNormArgs args) {
-  cuda::in_order();
   using V = cuda::Floats4<kVector>;
   extern __shared__ float4 shared4[];
   float* shared = reinterpret_cast<float*>(shared4);
@@ -25,6 +24,8 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows
   const int r = threadIdx.x / Rows::kLanes, lane = threadIdx.x % Rows::kLanes;
   const std::int64_t first = std::int64_t{blockIdx.x} * Rows::kRows, row = first + r;
   const int count = static_cast<int>(args.d / (sizeof(V) / sizeof(float)));
+  cuda::NormFactors<V> factors(args.gamma, args.beta, count, lane);
+  cuda::in_order([&] { factors.hold(); });
   const V* x = reinterpret_cast<const V*>(args.x + row * args.ldx);
   V* staged = reinterpret_cast<V*>(shared + r * Rows::stride(args.d));
   if constexpr (kStaged) {
@@ -41,13 +42,10 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kBlocks) layer_norm_rows
   __syncthreads();
   if (row >= args.m) return;
   const auto s = statistics[r];
-  const V* gamma = reinterpret_cast<const V*>(args.gamma);
-  const V* beta = reinterpret_cast<const V*>(args.beta);
   V* y = reinterpret_cast<V*>(args.y + row * args.ldy);
-#pragma unroll 4
-  for (int i = lane; i < count; i += Rows::kLanes) {
-    y[i] = activated(args.activation, cuda::normalised(kStaged ? staged[i] : x[i], s, gamma[i], beta[i]));
-  }
+  factors.each([&](int i, const V& gamma, const V& beta) {
+    y[i] = activated(args.activation, cuda::normalised(kStaged ? staged[i] : x[i], s, gamma, beta));
+  });
 }
 
 template <bool kVector>

@@ -68,6 +68,42 @@ __device__ inline float4 normalised(float4 x, NormRows::Statistics s, float4 gam
           normalised(x.z, s, gamma.z, beta.z), normalised(x.w, s, gamma.w, beta.w)};
 }
 
+// gamma and beta of a row: the thread's first of them in registers, before the row is there.
+template <class V>
+class NormFactors {
+  static constexpr int kHeld = 1;
+
+ public:
+  __device__ NormFactors(const float* gamma, const float* beta, int count, int lane)
+      : gamma_(reinterpret_cast<const V*>(gamma)), beta_(reinterpret_cast<const V*>(beta)), count_(count), lane_(lane) {}
+  // Reads only what no kernel writes.
+  __device__ void hold() {
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const int i = lane_ + j * NormRows::kLanes;
+      if (i >= count_) continue;
+      held_gamma_[j] = gamma_[i];
+      held_beta_[j] = beta_[i];
+    }
+  }
+  // Calls f(i, gamma, beta) for the thread's share of a row.
+  template <class F>
+  __device__ void each(const F& f) const {
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const int i = lane_ + j * NormRows::kLanes;
+      if (i < count_) f(i, held_gamma_[j], held_beta_[j]);
+    }
+#pragma unroll 2
+    for (int i = lane_ + kHeld * NormRows::kLanes; i < count_; i += NormRows::kLanes) f(i, gamma_[i], beta_[i]);
+  }
+
+ private:
+  const V *gamma_, *beta_;
+  int count_, lane_;
+  V held_gamma_[kHeld], held_beta_[kHeld];
+};
+
 // Calls store(i, load(i)) for the thread's share of `count` elements of a row, several loads ahead.
 template <class Load, class Store>
 __device__ void stream_row(int count, int lane, Load load, Store store) {

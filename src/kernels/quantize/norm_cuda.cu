@@ -56,7 +56,6 @@ __device__ void take_row(const LayerNormQuantArgs& args, std::int64_t row, int c
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : Rows::kBlocks / 2)
     layer_norm_quant_rows(LayerNormQuantArgs args, std::int32_t* not_finite) {
-  cuda::in_order();
   using V = cuda::Floats4<kVector>;
   constexpr int kWarps = Rows::kLanes / 32;  // of a row
   extern __shared__ float4 shared4[];
@@ -67,6 +66,8 @@ __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : 
   const std::int64_t first = std::int64_t{blockIdx.x} * Rows::kRows, row = first + r;
   const int count = static_cast<int>(args.d / (sizeof(V) / sizeof(float)));
   const bool present = row < args.m;
+  cuda::NormFactors<V> factors(args.gamma, args.beta, count, lane);
+  cuda::in_order([&] { factors.hold(); });
   V* staged = reinterpret_cast<V*>(shared + r * Rows::stride(args.d));
   if (present) take_row<V, kStaged>(args, row, count, lane, staged);
   __syncthreads();
@@ -81,20 +82,17 @@ __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : 
   }
   __syncthreads();
   const auto s = statistics[r];
-  const V* gamma = reinterpret_cast<const V*>(args.gamma);
-  const V* beta = reinterpret_cast<const V*>(args.beta);
   const V* unstaged = reinterpret_cast<const V*>(values + row * ld);
-  const auto normal = [&](int i) {
-    return cuda::normalised(kStaged ? staged[i] : unstaged[i], s, gamma[i], beta[i]);
+  const auto normal = [&](int i, const V& gamma, const V& beta) {
+    return cuda::normalised(kStaged ? staged[i] : unstaged[i], s, gamma, beta);
   };
   float amax = kLeastAmax;
   if (present) {
-#pragma unroll 2
-    for (int i = lane; i < count; i += Rows::kLanes) {
-      const V y = normal(i);
+    factors.each([&](int i, const V& gamma, const V& beta) {
+      const V y = normal(i, gamma, beta);
       if constexpr (kStaged) staged[i] = y;
       amax = greatest(amax, y);
-    }
+    });
   }
   const unsigned bits = cuda::warp_greatest(amax);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = bits;
@@ -106,9 +104,12 @@ __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : 
   const bool finite = cuda::is_finite(row_amax);
   const float factor = __fdiv_rn(kInt8Greatest, row_amax);
   std::int8_t* q = args.q + row * args.ldq;
+  const auto put_one = [&](int i, const V& y) { put(q, i, finite ? y : V{}, finite ? factor : 0.0f); };
+  if constexpr (kStaged) {
 #pragma unroll 2
-  for (int i = lane; i < count; i += Rows::kLanes) {
-    put(q, i, finite ? (kStaged ? staged[i] : normal(i)) : V{}, finite ? factor : 0.0f);
+    for (int i = lane; i < count; i += Rows::kLanes) put_one(i, staged[i]);
+  } else {
+    factors.each([&](int i, const V& gamma, const V& beta) { put_one(i, normal(i, gamma, beta)); });
   }
   if (lane == 0) {
     args.scale[row] = finite ? __fdiv_rn(row_amax, kInt8Greatest) : __uint_as_float(0x7fc0'0000u);

@@ -13,8 +13,10 @@ using cuda::aligned;
 using cuda::divide_up;
 
 // Rows, channels, warps (down, across, along k), bytes of k, stages, blocks of a multiprocessor. Those of few
-// rows read weights as fast as they come: all k of a channel is one block's, many slices ahead.
+// rows read weights as fast as they come: all k of a channel is one block's, many slices ahead. Warps that share the k of
+// a slice also make the chain of sums of a long k shorter.
 using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 256, 8, 1>;
+using M32N32 = cuda::Int8Tile<32, 32, 2, 1, 4, 256, 6, 1>;
 using M64N32 = cuda::Int8Tile<64, 32, 2, 1, 4, 256, 6, 1>;
 using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 1, 128, 4, 2>;
 using M128N128 = cuda::Int8Tile<128, 128, 2, 2, 1, 128, 3, 2>;
@@ -47,6 +49,8 @@ void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMM
   switch (tile) {
     case ScaledMMTile::m16n32:
       return run<M16N32>(gpu, problem, out);
+    case ScaledMMTile::m32n32:
+      return run<M32N32>(gpu, problem, out);
     case ScaledMMTile::m64n32:
       return run<M64N32>(gpu, problem, out);
     case ScaledMMTile::m64n64:
@@ -164,8 +168,10 @@ ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, cons
   const auto blocks = [&](std::int64_t tile_m, std::int64_t tile_n) {
     return divide_up(m, tile_m) * divide_up(n, tile_n);
   };
-  if (m <= 16) return ScaledMMTile::m16n32;
-  if (m <= 64) return ScaledMMTile::m64n32;
+  // The smallest whose blocks all run at once: a block takes the longer the more it has to read.
+  if (m <= 16 || blocks(16, 32) <= gpu.multiprocessors) return ScaledMMTile::m16n32;
+  if (m <= 32 || blocks(32, 32) <= gpu.multiprocessors) return ScaledMMTile::m32n32;
+  if (m <= 64 || blocks(64, 32) <= gpu.multiprocessors) return ScaledMMTile::m64n32;
   if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
   if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) return ScaledMMTile::m128n128;
   // The widest reads least, but nothing runs beside its epilogue, which must be worth it.

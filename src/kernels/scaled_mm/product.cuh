@@ -257,30 +257,43 @@ class Int8Product {
     warp_n_ = in_tile / Tile::kWarpsM * Tile::kWarpN;
   }
 
-  __device__ void run(const Output& out, std::int32_t* not_finite) {
-    // A wgmma reads its slice while the next barrier is passed: one buffer more is not free.
-    constexpr int kAhead = Tile::kStages - (Tile::kOverlap ? 2 : 1);
-    const int slices = static_cast<int>((p_.k + Tile::kDepth - 1) / Tile::kDepth);
+  // Asks for the first slices of W.
+  __device__ void begin() {
     prepare_loads();
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) {
-      if (s < slices) load(s, s);
+      if (s < slices()) load_w(s, s);
+    }
+  }
+
+  // After begin().
+  __device__ void run(const Output& out, std::int32_t* not_finite) {
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) {
+      if (s < slices()) load_a(s, s);
       copy_async_commit();
     }
+    if constexpr (!Tile::kWide) factors_.load(p_, out, first_m_, first_n_);  // beside the slices
+    const int slices = this->slices();
     int read = 0, written = kAhead;  // buffers of the ring
     for (int s = 0; s < slices; ++s) {
       copy_async_wait<kAhead - 1>();
       if constexpr (Tile::kWide) wide_fence_copies();
       __syncthreads();  // the slice is there for all, and the buffer that is written next is not read any
                         // more
-      if (s + kAhead < slices) load(s + kAhead, written);
+      if (s + kAhead < slices) {
+        load_a(s + kAhead, written);
+        load_w(s + kAhead, written);
+      }
       copy_async_commit();
       multiply(ring_ + read * Tile::kSlice);
       if (++read == Tile::kStages) read = 0;
       if (++written == Tile::kStages) written = 0;
     }
-    factors_.load(p_, out, first_m_, first_n_);
-    if constexpr (Tile::kWide) wide_wait<0>();
+    if constexpr (Tile::kWide) {
+      factors_.load(p_, out, first_m_, first_n_);
+      wide_wait<0>();
+    }
     copy_async_wait<0>();
     __syncthreads();
     if constexpr (Tile::kWarpsK == 1) {
@@ -291,6 +304,9 @@ class Int8Product {
   }
 
  private:
+  // Slices that are asked for before the first is used. A wgmma reads its slice while the next barrier is passed: one
+  // buffer more is not free.
+  static constexpr int kAhead = Tile::kStages - (Tile::kOverlap ? 2 : 1);
   static constexpr int kRowsAtOnce = Tile::kThreads / Tile::kChunks;
   static constexpr int kLoadsA = (Tile::kM + kRowsAtOnce - 1) / kRowsAtOnce;
   static constexpr int kLoadsW = (Tile::kN + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -320,24 +336,25 @@ class Int8Product {
     to_ = row * Tile::kDepth + (chunk ^ Tile::twist(row)) * 16;
   }
 
-  // Slice s into a buffer; chunks after the last become zeros.
-  __device__ void load(int s, int buffer) {
+  __device__ int slices() const { return static_cast<int>((p_.k + Tile::kDepth - 1) / Tile::kDepth); }
+
+  // Slice s of rows of A or W into a buffer, whose rows there begin at kFirst; chunks after the last become zeros, as
+  // rows that are not present.
+  template <int kFirst, int kRows, int kLoads>
+  __device__ void load(int s, int buffer, const std::int8_t* const (&from)[kLoads], unsigned present) const {
     const int row = threadIdx.x / Tile::kChunks;
     const std::int64_t k = std::int64_t{s} * Tile::kDepth;
     const bool there = k + load_k_ < p_.k;
     const std::int64_t step = there ? k : -load_k_;  // an address that exists
-    const unsigned to = ring_ + buffer * Tile::kSlice + to_;
+    const unsigned to = ring_ + buffer * Tile::kSlice + kFirst * Tile::kDepth + to_;
 #pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) {
-      if (Tile::kM % kRowsAtOnce != 0 && row + i * kRowsAtOnce >= Tile::kM) break;
-      copy_async_16_if(to + i * kRowsAtOnce * Tile::kDepth, from_a_[i] + step, there && (present_ >> i & 1) != 0);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadsW; ++i) {
-      if (Tile::kN % kRowsAtOnce != 0 && row + i * kRowsAtOnce >= Tile::kN) break;
-      copy_async_16_if(to + Tile::kM * Tile::kDepth + i * kRowsAtOnce * Tile::kDepth, from_w_[i] + step, there);
+    for (int i = 0; i < kLoads; ++i) {
+      if (kRows % kRowsAtOnce != 0 && row + i * kRowsAtOnce >= kRows) break;
+      copy_async_16_if(to + i * kRowsAtOnce * Tile::kDepth, from[i] + step, there && (present >> i & 1) != 0);
     }
   }
+  __device__ void load_a(int s, int buffer) const { load<0, Tile::kM>(s, buffer, from_a_, present_); }
+  __device__ void load_w(int s, int buffer) const { load<Tile::kM, Tile::kN>(s, buffer, from_w_, ~0u); }
 
   // Adds the products of one slice.
   __device__ void multiply(unsigned slice) {
@@ -466,7 +483,6 @@ template <class Tile, class Output>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int8_product(const __grid_constant__ Int8Problem p, const __grid_constant__ Output out, unsigned tiles_m,
                  unsigned tiles_n, std::int32_t* not_finite) {
-  cuda::in_order();
   extern __shared__ __align__(1024) std::byte shared[];
   __shared__ Int8Factors<Tile> factors;
   constexpr unsigned kGroup = 8;
@@ -475,6 +491,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const unsigned in_group = blockIdx.x - group * kGroup * tiles_n;
   Int8Product<Tile, Output> product(p, std::int64_t{first + in_group % rows} * Tile::kM,
                                     std::int64_t{in_group / rows} * Tile::kN, shared, factors);
+  cuda::in_order([&] { product.begin(); });
   product.run(out, not_finite);
 }
 
