@@ -1,16 +1,13 @@
 # OASR_WITH_CUDA: whether kernels for NVIDIA GPUs are built. Without them src/device/gpu_absent.cc and
 # src/kernels/cuda_absent.cc take their place.
+include(OasrCudaArchitectures)
 set(OASR_WITH_CUDA OFF)
 if(NOT OASR_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
     set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
   endif()
-  foreach(architecture IN LISTS OASR_CUDA_ARCHITECTURES)
-    if(architecture MATCHES "^([0-9]+)" AND CMAKE_MATCH_1 LESS 80)
-      message(FATAL_ERROR "OASR_CUDA_ARCHITECTURES has ${architecture}, and kernels begin with 80 (src/device/kernel_gaps.h)")
-    endif()
-  endforeach()
+  oasr_check_cuda_architectures(${OASR_CUDA_ARCHITECTURES})
   set(CMAKE_CUDA_ARCHITECTURES ${OASR_CUDA_ARCHITECTURES})
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
