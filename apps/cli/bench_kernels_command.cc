@@ -98,7 +98,7 @@ void add_bench_kernels_command(CLI::App& bench, Action& chosen) {
   command->add_option("--op", a->bench.ops, op_help())->type_name("NAME,…")->delimiter(',');
   command->add_option("--shapes", a->shapes, "MxNxK of products, MxK of rows, with commas between; by default those of Whisper base, on a GPU also large ones")
       ->type_name("SHAPE,…");
-  command->add_option("--device", a->bench.device, "auto (a GPU where there is one), cpu, cuda, cuda:N")
+  command->add_option("--device", a->bench.device, "auto (the first GPU where there is one), cpu, cuda, cuda:N")
       ->capture_default_str();
   command->add_option("-t,--threads", a->bench.threads, "Of a CPU; 0: what the cgroup quota allows")->capture_default_str();
   command->add_option("--repeat", a->bench.repeat, "Rounds; medians and minima are shown")
