@@ -96,14 +96,17 @@ void add_bench_kernels_command(CLI::App& bench, Action& chosen) {
   auto a = std::make_shared<KernelsArguments>();
   auto* command = bench.add_subcommand("kernels", "Measure single operations on random data, beside what the device reaches");
   command->add_option("--op", a->bench.ops, op_help())->type_name("NAME,…")->delimiter(',');
-  command->add_option("--shapes", a->shapes, "MxNxK of products, MxK of rows, with commas between; by default those of Whisper base, on a GPU also large ones")
+  command->add_option("--shapes", a->shapes,
+                      "MxNxK of products, MxK of rows, with commas between; by default those of Whisper base, on a GPU "
+                      "also large ones")
       ->type_name("SHAPE,…");
   command->add_option("--device", a->bench.device, "auto (the first GPU where there is one), cpu, cuda, cuda:N")
       ->capture_default_str();
   command->add_option("-t,--threads", a->bench.threads, "Of a CPU; 0: what the cgroup quota allows")->capture_default_str();
   command->add_option("--repeat", a->bench.repeat, "Rounds; medians and minima are shown")
       ->check(CLI::Range(1, 1000))->capture_default_str();
-  command->add_option("-o,--output", a->output, "Also write the JSON: a file NAME.json, or kernels-DEVICE.json in a folder that is there")
+  command->add_option("-o,--output", a->output,
+                      "Also write the JSON: a file NAME.json, or kernels-DEVICE.json in a folder that is there")
       ->type_name("PATH");
   command->add_flag("--json", a->json, "As JSON");
   command->callback([a, &chosen] { chosen = [a] { return run_bench_kernels(*a); }; });

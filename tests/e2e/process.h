@@ -51,8 +51,9 @@ class Process {
     const auto cache = "OASR_CACHE_DIR=" + (folder / "cache").string();
     std::vector<char*> environment;
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      const std::string_view name = std::string_view(*variable).substr(0, std::string_view(*variable).find('=') + 1);
-      const bool replaced = std::any_of(variables.begin(), variables.end(), [&](const std::string& own) { return own.starts_with(name); });
+      const std::string_view all = *variable, name = all.substr(0, all.find('=') + 1);
+      const bool replaced = std::any_of(variables.begin(), variables.end(),
+                                        [&](const std::string& own) { return own.starts_with(name); });
       if (!name.starts_with("OASR_") && !replaced) environment.push_back(*variable);
     }
     for (auto& variable : variables) environment.push_back(variable.data());  // the first of a name counts
