@@ -56,13 +56,25 @@ check_cmake() {
     fail "CMake $version is too old: 3.25 or later is needed (Debian 12, Ubuntu 24.04)"
 }
 
+# `ON, for 90a` or `OFF`, as CMake says it.
+say_gpus() {
+  if [[ "$1" == ON* ]]; then
+    echo "NVIDIA GPUs: $1. Other cards: cmake --preset release -DOASR_CUDA_ARCHITECTURES=86 (docs/building.md)"
+  else
+    echo "NVIDIA GPUs: not built. With the CUDA toolkit installed, run"
+    echo "  cmake --preset release -DOASR_CUDA=ON -DOASR_CUDA_ARCHITECTURES=86"
+    echo "for a card of compute capability 8.6, and this script again (docs/building.md)"
+  fi
+}
+
 say "system packages"
 install_packages
 check_cmake
 
 say "building build/release/oasr"
-cmake --preset release --log-level=WARNING
+configured="$(cmake --preset release)" || fail "CMake failed (see above)"
 cmake --build --preset release --parallel "$(nproc)" --target oasr_cli
+say_gpus "$(sed -n 's/^-- NVIDIA GPUs: //p' <<<"$configured")"
 
 if [[ "${1:-}" == --build-only ]]; then
   exit 0

@@ -186,6 +186,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// "oasr bench kernels"
+std::string full_name(const CLI::App& command) {
+  const auto* above = command.get_parent();
+  return above != nullptr ? full_name(*above) + " " + command.get_name() : command.get_name();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> translate_arguments(const std::vector<std::string>& arguments) {
@@ -259,7 +265,7 @@ Status check_known_options(const CLI::App& command, const std::vector<std::strin
     const auto meant = nearest(is_long ? name : word, known);
     return unexpected(ErrorCode::invalid_argument, "unknown option", is_long ? name : word,
                       meant ? "did you mean " + *meant + "?"
-                            : "oasr " + command.get_name() + " --help lists the options");
+                            : full_name(command) + " --help lists the options");
   }
   return {};
 }

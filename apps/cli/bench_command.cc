@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/kernel_report.h"
 #include "cli/layer_table.h"
+#include "cli/messages.h"
 #include "cli/model_options.h"
 #include "cli/pull_command.h"
 #include "cli/signals.h"
@@ -302,6 +303,7 @@ int run_bench(BenchArguments& arguments) {
   if (auto good = check_options(arguments.engine, arguments.options, {}); !good) {
     return end_with(as_command_line(good.error()), terminal);
   }
+  const Messages messages(terminal);
   auto model = resolve_model(arguments.engine.model);
   if (!model && in_catalogue(arguments.engine.model)) {
     model = pull_with_progress(arguments.engine.model, terminal);

@@ -8,12 +8,15 @@
 #include "cli/exit_codes.h"
 #include "cli/kernel_report.h"
 #include "cli/kernel_shapes.h"
+#include "cli/messages.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "oasr/outputs.h"
 
 namespace oasr::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct KernelsArguments {
   KernelBenchOptions bench;
@@ -31,11 +34,26 @@ std::string utc_now() {
 
 // The report's own name in a folder that is there, or the file.
 std::string output_path(const std::string& output, const KernelBenchReport& report) {
-  return std::filesystem::is_directory(output) ? (std::filesystem::path(output) / kernel_report_name(report)).string()
-                                               : output;
+  return fs::is_directory(output) ? (fs::path(output) / kernel_report_name(report)).string() : output;
+}
+
+// Told before anything is measured. A name of another kind is likely to be that of a folder to come.
+Status check_output(const std::string& output) {
+  std::error_code failed;
+  if (output.empty() || fs::is_directory(output, failed)) return {};
+  const fs::path path(output);
+  if (path.extension() != ".json") {
+    return unexpected(ErrorCode::invalid_argument, "'" + output + "' is no folder that is there, and no name of a JSON file",
+                      "--output", "make the folder first, or name a file that ends in .json");
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (fs::is_directory(folder, failed)) return {};
+  return unexpected(ErrorCode::invalid_argument, "there is no folder '" + folder.string() + "'", "--output",
+                    "make the folder first");
 }
 
 Status run(KernelsArguments& arguments, Terminal& terminal) {
+  if (auto good = check_output(arguments.output); !good) return good;
   if (!arguments.shapes.empty()) {
     auto shapes = parse_kernel_shapes(arguments.shapes);
     if (!shapes) return unexpected(shapes.error());
@@ -55,6 +73,7 @@ Status run(KernelsArguments& arguments, Terminal& terminal) {
 
 int run_bench_kernels(KernelsArguments& arguments) {
   Terminal terminal;
+  const Messages messages(terminal);
   const auto good = run(arguments, terminal);
   if (good) return kOk;
   Error error = good.error();
@@ -77,14 +96,17 @@ void add_bench_kernels_command(CLI::App& bench, Action& chosen) {
   auto a = std::make_shared<KernelsArguments>();
   auto* command = bench.add_subcommand("kernels", "Measure single operations on random data, beside what the device reaches");
   command->add_option("--op", a->bench.ops, op_help())->type_name("NAME,…")->delimiter(',');
-  command->add_option("--shapes", a->shapes, "MxNxK of products, MxK of rows, with commas between; by default those of Whisper")
+  command->add_option("--shapes", a->shapes,
+                      "MxNxK of products, MxK of rows, with commas between; by default those of Whisper base, on a GPU "
+                      "also large ones")
       ->type_name("SHAPE,…");
-  command->add_option("--device", a->bench.device, "auto (a GPU where there is one), cpu, cuda, cuda:N")
+  command->add_option("--device", a->bench.device, "auto (the first GPU where there is one), cpu, cuda, cuda:N")
       ->capture_default_str();
   command->add_option("-t,--threads", a->bench.threads, "Of a CPU; 0: what the cgroup quota allows")->capture_default_str();
   command->add_option("--repeat", a->bench.repeat, "Rounds; medians and minima are shown")
       ->check(CLI::Range(1, 1000))->capture_default_str();
-  command->add_option("-o,--output", a->output, "Also write the JSON: a file, or a folder for kernels-DEVICE.json")
+  command->add_option("-o,--output", a->output,
+                      "Also write the JSON: a file NAME.json, or kernels-DEVICE.json in a folder that is there")
       ->type_name("PATH");
   command->add_flag("--json", a->json, "As JSON");
   command->callback([a, &chosen] { chosen = [a] { return run_bench_kernels(*a); }; });

@@ -9,9 +9,9 @@
 #include "cli/eval_options.h"
 #include "cli/eval_run.h"
 #include "cli/exit_codes.h"
+#include "cli/messages.h"
 #include "cli/pull_command.h"
 #include "cli/terminal.h"
-#include "oasr/log.h"
 #include "oasr/models.h"
 #include "oasr/outputs.h"
 
@@ -144,16 +144,11 @@ int run_model(const EvalArguments& arguments, Terminal& terminal) {
   auto path = resolve_model(arguments.model);
   if (!path && in_catalogue(arguments.model)) path = pull_with_progress(arguments.model, terminal);
   if (!path) return end_with(path.error(), terminal);
-  set_message_handler([&terminal](Severity severity, std::string_view line) {
-    severity >= Severity::warning ? terminal.warn(line) : terminal.detail(line);
-  });
+  const Messages messages(terminal);
   auto config = arguments.transcribe.engine;
   config.model = *path;
   auto recognizer = Recognizer::load(config);
-  const int status = recognizer ? measure(arguments, *inputs, *recognizer, terminal)
-                                : end_with(recognizer.error(), terminal);
-  set_message_handler({});
-  return status;
+  return recognizer ? measure(arguments, *inputs, *recognizer, terminal) : end_with(recognizer.error(), terminal);
 }
 
 int run_eval(EvalArguments& arguments) {

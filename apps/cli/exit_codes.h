@@ -9,9 +9,9 @@ class Terminal;
 
 enum ExitCode : int {
   kOk = 0,
-  kError = 1,         // the model, the network, the disk, standard output, or a bug
+  kError = 1,         // the model, the network, a folder for outputs, standard output, or a bug
   kUsage = 2,         // the command line is wrong; nothing was done
-  kSomeFailed = 3,    // of several inputs, some gave no result
+  kSomeFailed = 3,    // of several inputs, some gave no result, or none that could be written
   kAllFailed = 4,     // no input gave a result
   kTruncated = 5,     // everything was transcribed, but some audio was damaged or ended early
   kNoText = 6,        // everything was transcribed, but some input has no text

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/messages.h"
 #include "cli/terminal.h"
 #include "oasr/inspect.h"
 
@@ -68,6 +69,7 @@ std::string as_text(const ModelReport& report, bool tensors) {
 
 int run_inspect(const InspectArguments& arguments) {
   Terminal terminal;
+  const Messages messages(terminal);
   const auto report = inspect_model(
       arguments.path,
       {.checksums = arguments.checksums, .quantization = arguments.quantization, .device = arguments.device});

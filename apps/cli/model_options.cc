@@ -26,7 +26,8 @@ bool is_value(std::string_view word) {
 }  // namespace
 
 void add_device_options(CLI::App& command, EngineConfig& engine, const char* group) {
-  command.add_option("--device", engine.device, "auto (a GPU where there is one that the model runs on), cpu, cuda, cuda:N")
+  command.add_option("--device", engine.device,
+                     "auto (the first GPU, where there is one that the model runs on), cpu, cuda, cuda:N")
       ->capture_default_str()->group(group);
   command.add_option("--arithmetic", engine.arithmetic,
                      "Of what is not quantized: float32; on a GPU also float16, bfloat16, faster and not the same text")

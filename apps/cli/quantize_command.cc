@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/messages.h"
 #include "cli/model_options.h"
 #include "cli/pull_command.h"
 #include "cli/signals.h"
@@ -79,6 +80,7 @@ Result<QuantizeOutcome> quantize(QuantizeArguments& a, Terminal& terminal) {
     terminal.note(line);
   };
   options.cancelled = interrupted;
+  const Messages messages(terminal);
   auto outcome = quantize_model(*path, a.destination, options);
   terminal.clear_progress();
   return outcome;

@@ -99,7 +99,8 @@ constexpr std::array kSpellings = {
     Spelling{"--vad-speech-pad", rename, "--vad-speech-pad-ms"},
     Spelling{"--log-prob-threshold", rename, "--logprob-threshold"},
     Spelling{"--compute-type", refused,
-             "int8 is --quantization int8_w8a8; other types are --dtype float32, float16, bfloat16"},
+             "int8 is --quantization int8_w8a8; other types are --dtype float32, float16, bfloat16 (storage), and on a GPU "
+             "--arithmetic float16, bfloat16"},
     Spelling{"--without-timestamps", switches, "--no-timestamps"},
     Spelling{"--model-dir", refused, "the cache folder is set by OASR_CACHE_DIR"},
     Spelling{"--fp16", refused, "storage is set by --dtype float16, arithmetic of a GPU by --arithmetic float16"},

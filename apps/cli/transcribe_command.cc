@@ -6,11 +6,11 @@
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/messages.h"
 #include "cli/pull_command.h"
 #include "cli/streaming_run.h"
 #include "cli/transcribe_options.h"
 #include "cli/transcribe_run.h"
-#include "oasr/log.h"
 #include "oasr/models.h"
 
 namespace oasr::cli {
@@ -65,16 +65,6 @@ Result<std::string> locate_model(const std::string& name, Terminal& terminal) {
   return pull_with_progress(name, terminal);
 }
 
-void show_messages(Terminal& terminal) {
-  set_message_handler([&terminal](Severity severity, std::string_view line) {
-    if (severity >= Severity::warning) {
-      terminal.warn(line);
-    } else {
-      terminal.detail(line);
-    }
-  });
-}
-
 void show_timings(const Timings& timings, Terminal& terminal) {
   if (timings.utterances > 0) {
     const std::string where =
@@ -113,25 +103,16 @@ int run_transcribe(TranscribeArguments& arguments) {
   const auto path = locate_model(arguments.engine.model, terminal);
   if (!path) return end_with(path.error(), terminal);
 
-  show_messages(terminal);
-  if (arguments.streams) {
-    const int status = run_streaming(arguments, job->inputs.front(), *path, terminal);
-    set_message_handler({});
-    return status;
-  }
+  const Messages messages(terminal);
+  if (arguments.streams) return run_streaming(arguments, job->inputs.front(), *path, terminal);
   auto config = arguments.engine;
   config.model = *path;
   auto recognizer = Recognizer::load(config);
-  int status = kOk;
-  if (recognizer) {
-    arguments.options = recognizer->resolved(arguments.options);
-    TranscribeRun run(arguments, job->plan, job->inputs, job->skipped, terminal);
-    status = run.run(*recognizer);
-    show_timings(recognizer->timings(), terminal);
-  } else {
-    status = end_with(recognizer.error(), terminal);
-  }
-  set_message_handler({});
+  if (!recognizer) return end_with(recognizer.error(), terminal);
+  arguments.options = recognizer->resolved(arguments.options);
+  TranscribeRun run(arguments, job->plan, job->inputs, job->skipped, terminal);
+  const int status = run.run(*recognizer);
+  show_timings(recognizer->timings(), terminal);
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include "api/load_options.h"
 #include "audio/audio_source.h"
 #include "base/env.h"
+#include "device/gpu_graphs.h"
 #include "engine/validate.h"
 #include "oasr/recognizer.h"
 #include "quant/scheme.h"
@@ -25,6 +26,7 @@ Status check_engine(const EngineConfig& engine) {
   TRY(thread_count(engine.threads));
   TRY(selected_isa());
   TRY(env_flag("OASR_OFFLINE"));
+  TRY(gpu_graphs());
   return {};
 }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "base/log.h"
+#include "device/driver.h"
+#include "device/gpu_graphs.h"
 #include "load/load.h"
 
 namespace oasr {
@@ -25,6 +28,12 @@ Result<int> gpu_index(const std::string& device) {
                     "use auto, cpu, cuda or cuda:N");
 }
 
+// auto without a GPU, though one was to be expected.
+Device processor_because(const Error& error) {
+  log(LogLevel::warning, "the processor is used: " + error.message());
+  return {.gpu = nullptr, .optional = false, .no_gpu_because = error.what};
+}
+
 }  // namespace
 
 Status check_device(const std::string& device) {
@@ -41,23 +50,29 @@ Result<Arithmetic> parse_arithmetic(const std::string& arithmetic, const std::st
   }
   if (parsed == Arithmetic::float32) return *parsed;
   if (device == "cpu" || (device == "auto" && gpu_report().gpus.empty())) {
-    TRY(load::check_arithmetic(*parsed, false));
+    auto served = load::check_arithmetic(*parsed, false);
+    const auto driver = device == "auto" ? unusable_driver() : std::nullopt;
+    if (!served && driver) served.error().what += ": " + driver->what;
+    TRY(std::move(served));
   }
   return *parsed;
 }
 
 Result<Device> open_device(const std::string& device) {
+  TRY(gpu_graphs());
   if (device == "cpu") return Device{};
   if (device != "auto") {
     const int index = TRY(gpu_index(device));
     auto gpu = TRY(Gpu::open(index));
-    return Device{.gpu = std::move(gpu), .optional = false};
+    return Device{.gpu = std::move(gpu), .optional = false, .no_gpu_because = {}};
   }
-  if (gpu_report().gpus.empty()) return Device{};
+  if (gpu_report().gpus.empty()) {
+    const auto driver = unusable_driver();
+    return driver ? processor_because(*driver) : Device{};
+  }
   auto gpu = Gpu::open(0);
-  if (gpu) return Device{.gpu = std::move(*gpu), .optional = true};
-  log(LogLevel::warning, "the processor is used: " + gpu.error().message());
-  return Device{};
+  if (!gpu) return processor_because(gpu.error());
+  return Device{.gpu = std::move(*gpu), .optional = true, .no_gpu_because = {}};
 }
 
 }  // namespace oasr

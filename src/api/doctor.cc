@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "api/libraries.h"
 #include "api/model_cache.h"
@@ -11,7 +12,9 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "device/cpu.h"
+#include "device/driver.h"
 #include "device/gpu.h"
+#include "device/gpu_graphs.h"
 #include "device/kernel_gaps.h"
 #include "kernels/scaled_mm/backend.h"
 #include "layers/links.h"
@@ -93,10 +96,11 @@ class Examination {
 
   void gpus() {
     const GpuReport report = gpu_report();
+    const auto unusable = unusable_driver();
     Rows rows;
     if (report.built) {
       rows = {{"CUDA of this build", report.runtime + ", for sm_" + report.architectures},
-              {"CUDA of the driver", report.driver.empty() ? "no driver" : report.driver}};
+              {"CUDA of the driver", !report.driver.empty() ? report.driver : unusable ? "unknown" : "no driver"}};
     }
     for (const GpuInfo& gpu : report.gpus) {
       rows.emplace_back(fmt::format("cuda:{}", gpu.index),
@@ -106,6 +110,7 @@ class Examination {
     }
     if (report.gpus.empty()) rows.emplace_back("devices", "none: " + report.problem);
     group("gpu", std::move(rows));
+    judge_driver(report, unusable);
     group("gpu kernel gaps", kernel_gap_report(report.gpus));
   }
 
@@ -136,8 +141,8 @@ class Examination {
     if (rows.empty()) rows.emplace_back("variables", "none is set");
     group("environment", std::move(rows));
     for (const auto& checked : {scaled_mm_backend(),
-                                status_of(layers::quantization_fusion())}) {
-      if (!checked) problem(checked.error().where + " is " + checked.error().what, checked.error().remedy);
+                                status_of(layers::quantization_fusion()), status_of(gpu_graphs())}) {
+      if (!checked) problem(checked.error().where + ": " + checked.error().what, checked.error().remedy);
     }
   }
 
@@ -153,6 +158,16 @@ class Examination {
     const Status on_cpu = status_of(kernels::selected_scaled_mm_backend());
     const bool on_gpu = kernels::selected_scaled_mm_backend(true).has_value() && !gpu_report().gpus.empty();
     return on_gpu ? Status{} : on_cpu;
+  }
+
+  void judge_driver(const GpuReport& report, const std::optional<Error>& unusable) {
+    if (unusable) {
+      problem(unusable->what, unusable->remedy);
+    } else if (report.built && report.gpus.empty() && !report.driver.empty()) {
+      remark(report.problem, "on a machine with a GPU: look at nvidia-smi and CUDA_VISIBLE_DEVICES");
+    } else if (!report.built && driver_library().found) {
+      remark("this machine has an NVIDIA driver, and oasr was built without CUDA", "to use a GPU: docs/building.md");
+    }
   }
 
   static fs::path existing_parent(fs::path path) {

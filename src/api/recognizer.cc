@@ -35,6 +35,7 @@ struct Recognizer::Impl {
   std::shared_ptr<Gpu> model_gpu;  // where the model's numbers are, kept by all clones
   std::unique_ptr<Gpu> gpu;        // a clone's own queue there
   std::shared_ptr<const models::SpeechModel> model;  // after the GPU that its numbers are on
+  std::string no_gpu_because;  // see Device
   ExecContext context;
   std::unique_ptr<engine::Transcriber> transcriber;  // after the pool: it uses it to the end
 
@@ -50,6 +51,7 @@ struct Recognizer::Impl {
   // On the device of the configuration.
   Status load_model(const std::filesystem::path& path, load::LoadOptions options) {
     Device device = TRY(open_device(config.device));
+    no_gpu_because = device.no_gpu_because;
     context.gpu = device.gpu.get();
     options.gpu_optional = device.optional;
     auto loaded = TRY(load::load_model(path, options, context));
@@ -126,6 +128,7 @@ Result<Recognizer> Recognizer::clone() const {
     impl->config = impl_->config;
     impl->model = impl_->model;
     impl->quantization = impl_->quantization;
+    impl->no_gpu_because = impl_->no_gpu_because;
     TRY(impl->start_threads());
     if (impl_->model_gpu != nullptr) {
       impl->model_gpu = impl_->model_gpu;
@@ -225,6 +228,7 @@ std::string Recognizer::report() const {
                       {"lanes", info.lanes},
                       {"languages", info.languages.size()},
                       {"notes", info.notes}};
+  if (!impl_->no_gpu_because.empty()) json["no_gpu_because"] = impl_->no_gpu_because;
   return dump_json(json, 2) + "\n";
 }
 

@@ -178,6 +178,7 @@ std::string StreamingRecognizer::report() const {
                       {"threads", impl_->pool->threads()},
                       {"chunk_seconds", impl_->chunk_seconds},
                       {"notes", info.notes}};
+  if (!impl_->device.no_gpu_because.empty()) json["no_gpu_because"] = impl_->device.no_gpu_because;
   return dump_json(json, 2) + "\n";
 }
 

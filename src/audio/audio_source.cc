@@ -77,7 +77,7 @@ class DecodedSource final : public AudioSource {
   const std::optional<std::string>& truncated() const override { return truncated_; }
   const std::vector<std::string>& warnings() const override { return decoder_->warnings(); }
   Status rewind() override;
-  bool rewindable() const override { return bytes_->size().has_value(); }
+  bool rewindable() const override { return rewindable_; }
 
  private:
   Status refill();
@@ -100,6 +100,7 @@ class DecodedSource final : public AudioSource {
   int resampler_rate_ = 0;
   std::uint64_t frames_ = 0;  // of the file
   bool ended_ = false;
+  bool rewindable_ = false;
   std::optional<Error> failed_;  // an error stays
   std::optional<std::string> truncated_;
 };
@@ -113,7 +114,9 @@ Status DecodedSource::open() {
   ended_ = false;
   failed_.reset();
   truncated_.reset();
+  bytes_.reset();  // a second reading needs no second descriptor
   bytes_ = TRY(open_bytes_());
+  rewindable_ = bytes_->size().has_value();
   std::byte one{};
   auto some = bytes_->peek(0, {&one, 1});
   if (!some) return located(some.error());
@@ -146,7 +149,9 @@ Status DecodedSource::rewind() {
     return unexpected(ErrorCode::unsupported, "a pipe can not be read twice", where_,
                       "save the audio to a file first");
   }
-  return open();
+  auto opened = open();
+  if (!opened) failed_ = opened.error();
+  return opened;
 }
 
 Status DecodedSource::take(const SampleBlock& block) {

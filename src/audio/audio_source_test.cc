@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sndfile.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -312,6 +313,45 @@ TEST(AudioPipe, EmptyAndForeignInputIsNamed) {
   EXPECT_EQ(open_audio(empty.path()).error().what, "is empty (0 bytes)");
   const Fifo text("just some words\n");
   EXPECT_EQ(open_audio(text.path()).error().what, "is a text file, not audio");
+}
+
+// For its time the process can open no further file.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = ::dup(STDERR_FILENO);
+    ::close(lowest_free);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest_free);
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
+  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(AudioFile, WithoutADescriptorTheErrorSaysHowToGetOne) {
+  const auto path = write("a.wav", wav({}, int16_bytes(ramp(50))));
+  const NoDescriptorLeft none;
+  const auto source = open_audio(path);
+  ASSERT_FALSE(source);
+  EXPECT_EQ(source.error().code, ErrorCode::io);
+  EXPECT_THAT(source.error().remedy, HasSubstr("ulimit -n"));
+  EXPECT_THAT(source.error().remedy, HasSubstr("--batch-size"));
+}
+
+TEST_F(AudioFile, ASecondReadingNeedsNoSecondDescriptor) {
+  auto source = open_audio(write("a.wav", wav({}, int16_bytes(ramp(50)))));
+  ASSERT_TRUE(source);
+  const auto first = read_all(**source);
+  const NoDescriptorLeft none;
+  const auto again = (*source)->rewind();
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*read_all(**source), *first);
 }
 
 // Runs `action` with `descriptor` as standard input.

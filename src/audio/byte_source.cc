@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/descriptors.h"
 
 namespace oasr {
 namespace {
@@ -231,7 +232,8 @@ Result<std::unique_ptr<ByteSource>> open_bytes(const std::filesystem::path& path
   if (descriptor < 0) {
     const int error = errno;
     return unexpected(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-                      "can not open the audio: " + std::generic_category().message(error), where);
+                      "can not open the audio: " + std::generic_category().message(error), where,
+                      descriptor_remedy(error));
   }
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) {

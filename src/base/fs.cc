@@ -10,13 +10,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptors.h"
+
 namespace oasr {
 namespace {
 
 Unexpected io_error(const fs::path& path, const char* what) {
   const int code = errno;
   const auto kind = code == ENOENT ? ErrorCode::not_found : ErrorCode::io;
-  return unexpected(kind, std::string(what) + ": " + std::strerror(code), path.string());
+  return unexpected(kind, std::string(what) + ": " + std::strerror(code), path.string(), descriptor_remedy(code));
 }
 
 class Descriptor {

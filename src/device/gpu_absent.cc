@@ -1,5 +1,6 @@
 // The GPU of a build without CUDA: there is none.
 #include "base/check.h"
+#include "device/driver.h"
 #include "device/gpu.h"
 #include "device/gpu_timing.h"
 
@@ -22,6 +23,8 @@ GpuReport gpu_report() {
   report.problem = kProblem;
   return report;
 }
+
+std::optional<Error> unusable_driver() { return {}; }
 
 Result<std::unique_ptr<Gpu>> Gpu::open(int) {
   return unexpected(ErrorCode::unsupported, kProblem, "device cuda",

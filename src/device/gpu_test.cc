@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "device/gpu_graphs.h"
 #include "device/memory.h"
 #include "testing/environment.h"
 
@@ -30,12 +31,15 @@ TEST(GpuOpen, NamesARemedyWhereItFails) {
 }
 
 TEST(GpuOpen, RefusesAWordForGraphsThatIsNone) {
-  if (!gpu_report().built) GTEST_SKIP() << "built without CUDA";
   const oasr::testing::Variable graphs("OASR_GPU_GRAPHS", "yes");
+  const auto wanted = gpu_graphs();
+  ASSERT_FALSE(wanted.has_value());
+  EXPECT_EQ(wanted.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(wanted.error().what.find("'yes'"), std::string::npos) << wanted.error().what;
+  EXPECT_EQ(wanted.error().where, "OASR_GPU_GRAPHS");
+  if (!gpu_report().built) GTEST_SKIP() << "built without CUDA";
   const auto opened = Gpu::open(0);
   ASSERT_FALSE(opened.has_value());
-  EXPECT_EQ(opened.error().code, ErrorCode::invalid_argument);
-  EXPECT_NE(opened.error().what.find("'yes'"), std::string::npos) << opened.error().what;
   EXPECT_EQ(opened.error().where, "OASR_GPU_GRAPHS");
 }
 

@@ -182,7 +182,7 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
   InOrder results(counted);
   Admission admission(count, open, callbacks, *impl_->context.pool, results);
   const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t wanted) {
-    for (auto& [index, audio] : admission.next(wanted)) {
+    for (auto& [index, audio] : admission.next(wanted, active.size())) {
       auto recording = std::make_unique<Recording>(*plan, *audio, each, state, impl_->front_end.get());
       active.push_back({index, std::move(audio), std::move(recording)});
     }

@@ -280,7 +280,7 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
   InOrder results(counted);
   Admission admission(count, open, callbacks, *impl_->context.pool, results);
   const auto admit = [&](std::vector<ActiveCtc>& active, std::size_t wanted) {
-    for (auto& [index, audio] : admission.next(wanted)) {
+    for (auto& [index, audio] : admission.next(wanted, active.size())) {
       auto recording = std::make_unique<CtcRecording>(*plan, *audio, each, impl_->front_end.get(), *impl_->context.pool);
       active.push_back({index, std::move(audio), std::move(recording)});
     }

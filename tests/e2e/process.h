@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -36,7 +37,7 @@ struct Outcome {
 };
 
 // A started `oasr` with its output in files. `variables` ("OASR_ISA=avx2") are its only ones of oasr's
-// beside an empty cache and OASR_OFFLINE; `program` is what is started.
+// beside an empty cache and OASR_OFFLINE, and replace others of their name; `program` is what is started.
 class Process {
  public:
   Process(Words words, const fs::path& folder, const std::string& out = {},
@@ -50,7 +51,10 @@ class Process {
     const auto cache = "OASR_CACHE_DIR=" + (folder / "cache").string();
     std::vector<char*> environment;
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      if (std::string_view(*variable).rfind("OASR_", 0) != 0) environment.push_back(*variable);
+      const std::string_view all = *variable, name = all.substr(0, all.find('=') + 1);
+      const bool replaced = std::any_of(variables.begin(), variables.end(),
+                                        [&](const std::string& own) { return own.starts_with(name); });
+      if (!name.starts_with("OASR_") && !replaced) environment.push_back(*variable);
     }
     for (auto& variable : variables) environment.push_back(variable.data());  // the first of a name counts
     std::string offline = "OASR_OFFLINE=1", cache_copy = cache;

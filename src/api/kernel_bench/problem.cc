@@ -27,7 +27,7 @@ const std::vector<Op>& table() {
        .most_k = kernels::PackedInt8Weight::kGreatestK,
        .bytes = scaled_mm_bytes,
        .make = scaled_mm_problem},
-      {.info = {"linear", "product of float32 rows and float16 weights", true, products},
+      {.info = {"linear", "product of float32 rows and float16 weights; on a GPU in every arithmetic", true, products},
        .gpu_shapes = gpu_products,
        .most_k = kMostK,
        .bytes = linear_bytes,

@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/env.h"
 #include "device/cuda/cards.h"
 #include "device/cuda/check.h"
 #include "device/cuda/freed_memory.h"
 #include "device/cuda/kernel_graph.h"
 #include "device/cuda/layer_clock.h"
+#include "device/gpu_graphs.h"
 #include "device/kernel_gaps.h"
 
 namespace oasr {
@@ -31,18 +31,8 @@ constexpr std::size_t kStaging = 8 << 20;
 // Memory for arguments that are passed on the device; a section that needs more is cut.
 constexpr std::size_t kArguments = 1 << 20;
 constexpr std::size_t kArgumentsAligned = 16;
-constexpr const char* kGraphs = "OASR_GPU_GRAPHS";
 // Dynamic shared memory that every kernel may have, beside static memory of up to 16 KiB.
 constexpr std::size_t kSharedByDefault = 32 << 10;
-
-// OASR_GPU_GRAPHS=0: kernels start one by one.
-Result<bool> graphs_wanted() {
-  const auto value = env(kGraphs);
-  if (!value || *value == "1") return true;
-  if (*value == "0") return false;
-  return unexpected(ErrorCode::invalid_argument, fmt::format("'{}' is neither 0 nor 1", *value), kGraphs,
-                    "unset it, or set it to 0 to start kernels one by one");
-}
 
 struct FreeHost {
   void operator()(std::byte* memory) const { cudaFreeHost(memory); }
@@ -137,7 +127,7 @@ struct Gpu::State {
 };
 
 Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
-  const bool graphs = TRY(graphs_wanted());
+  const bool graphs = TRY(gpu_graphs());
   const int count = TRY(count_gpus());
   if (index < 0 || index >= count) {
     return unexpected(ErrorCode::not_found,
