@@ -40,12 +40,17 @@ void ctc_prefix_beam(Gpu& gpu, const CtcBeamArgs& args) {
   CHECK(args.second_beam >= 1 && args.second_beam <= kMostCtcBeam, "a beam that the kernel has room for");
   const std::int64_t nodes = 2 * args.second_beam * args.rows;
   CHECK(nodes < 0x7fff'ffff, "frames whose prefixes have a number");
+  std::int64_t searched = 0;  // rows
   for (const CtcBeamUtterance& utterance : args.utterances) {
     CHECK(utterance.frames > 0 && utterance.first_row >= 0 && utterance.first_row + utterance.frames <= args.rows,
           "utterances among the rows");
+    searched += utterance.frames;
   }
   if (args.utterances.empty()) return;
   gpu.zero(args.memory.nodes, static_cast<std::size_t>(nodes) * sizeof(NodeKey));
+  if (searched < args.rows) {  // the host reads the tokens of all
+    gpu.zero(args.memory.tokens, static_cast<std::size_t>(args.second_beam * args.rows) * sizeof(CtcBeamToken));
+  }
   const void* passed = gpu.pass(args.utterances.data(), args.utterances.size_bytes());
   // A thread for every candidate of a usual beam, of 10 hypotheses and 10 tokens.
   const unsigned threads = args.second_beam * (1 + args.first_beam) <= 128 ? 128 : 256;
