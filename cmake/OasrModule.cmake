@@ -82,14 +82,19 @@ function(oasr_test_headers target)
   target_precompile_headers(${target} REUSE_FROM oasr_test_headers)
 endfunction()
 
-# oasr_add_test(NAME MODULES … SOURCES … [LABELS …] [TIMEOUT s]): a GoogleTest program.
+# oasr_add_test(NAME [ALONE] MODULES … SOURCES … [LABELS …] [TIMEOUT s]): a GoogleTest program. ALONE: as in
+#   oasr_add_module.
 function(oasr_add_test name)
   if(NOT OASR_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "MODULES;SOURCES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "TIMEOUT" "MODULES;SOURCES;LABELS" ${ARGN})
   set(target oasr_test_${name})
   add_executable(${target} ${ARG_SOURCES})
+  list(LENGTH ARG_SOURCES sources)
+  if(sources GREATER 1 AND NOT ARG_ALONE)
+    oasr_unity(${target})
+  endif()
   oasr_link_modules(${target} ${ARG_MODULES} testing)
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
   oasr_light_optimisation(${target})
