@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Compiles each header alone, so that none needs what another happens to include.
 
-    tools/check_headers.py [--root DIR] [--build DIR] [--compiler g++] [--jobs N]
+    tools/check_headers.py [--root DIR] [--build DIR] [--compiler g++] [--jobs N] [--precompiled DIR]
 
 Include paths and definitions come from the build folder's compile_commands.json. Most of such a compilation is
 the standard library, which is compiled once, in advance. What that hides is looked for in the text: each name
 of `std::` has to be promised by a header that the header includes, itself or through headers of the project
 (standard_names.py). A header whose name holds an instruction set (avx2, avx512, avx_vnni, amx) is compiled for
 it, and that of C as C, both without the precompiled library.
+
+One compilation does for many headers (header_batches.py). Where it fails, each of them is compiled by itself, and
+that is what counts; so is a header that can not be put together with others.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from header_batches import batches
 from lint_common import code_files, finish, root_argument
 from standard_names import STANDARD_HEADERS, Includes, missing
 
@@ -60,28 +64,54 @@ def common_flags(root, flags):
 
 
 def precompile(folder, compiler, common):
-    """Compiles the standard library in advance; the header to include before all others."""
+    """Compiles the standard library in advance, if the folder has none; the header to include before all others."""
     header = Path(folder) / "standard.h"
-    header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
-    subprocess.run([compiler, "-x", "c++-header", "-std=c++20", *common, str(header), "-o", f"{header}.gch"], check=True)
-    # Were the precompiled one not used, its source would be: that is not there any more.
-    header.write_text("#error the precompiled standard library was not used\n")
+    if not Path(f"{header}.gch").is_file():
+        header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+        command = [compiler, "-x", "c++-header", "-std=c++20", *common, str(header), "-o", f"{header}.gch"]
+        subprocess.run(command, check=True)
+        # Were the precompiled one not used, its source would be: that is not there any more.
+        header.write_text("#error the precompiled standard library was not used\n")
     return header
 
 
-def compile_alone(header, compiler, common, standard):
-    """The compiler's complaint, or nothing."""
-    # The header comes twice: a missing #pragma once shows as well.
-    isa = isa_flags(header)
-    if header.name.startswith("c_api"):
-        language = ["-x", "c"]
-    else:
-        language = ["-x", "c++", "-std=c++20", *([] if isa else ["-Winvalid-pch", "-include", str(standard)])]
-    name = header.resolve()
-    source = f'#include "{name}"\n#include "{name}"\n'
-    command = [compiler, *language, "-fsyntax-only", *common, *isa, "-"]
-    result = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-    return result.stderr if result.returncode else ""
+class Compiler:
+    """Compiles text with the flags of the build."""
+
+    def __init__(self, program, common, standard):
+        self.program = program
+        self.common = common
+        self.standard = standard
+
+    def complaint(self, source, flags=(), language="c++"):
+        """What the compiler says against the text, or nothing."""
+        words = ["-x", language]
+        if language == "c++":
+            words += ["-std=c++20", *([] if flags else ["-Winvalid-pch", "-include", str(self.standard)])]
+        command = [self.program, *words, "-fsyntax-only", *self.common, *flags, "-"]
+        result = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        return result.stderr or f"status {result.returncode}" if result.returncode else ""
+
+    def alone(self, header):
+        """What the compiler says against a header, or nothing."""
+        # The header comes twice: a missing #pragma once shows as well.
+        source = f'#include "{header}"\n' * 2
+        return self.complaint(source, isa_flags(header), "c" if is_c(header) else "c++")
+
+
+def is_c(header):
+    """Whether a header is one of C."""
+    return header.name.startswith("c_api")
+
+
+def compile_all(headers, includes, compiler, jobs):
+    """What the compiler says against each header, and how many were compiled by themselves."""
+    with ThreadPoolExecutor(jobs) as pool:
+        together = batches([header for header in headers if not is_c(header)], includes, isa_flags)
+        failed = list(pool.map(lambda batch: compiler.complaint(batch.text, batch.flags), together))
+        shown = {header for batch, failure in zip(together, failed) if not failure for header in batch.shows}
+        rest = [header for header in headers if header not in shown]
+        return dict(zip(rest, pool.map(compiler.alone, rest))), len(rest)
 
 
 def main():
@@ -90,6 +120,7 @@ def main():
     parser.add_argument("--build", type=Path, help="a configured build folder")
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--precompiled", type=Path, help="keep the precompiled library here for the next run")
     args = parser.parse_args()
     root = args.root.resolve()
     common = common_flags(root, project_flags(read_database(args.build)))
@@ -97,15 +128,15 @@ def main():
     includes = Includes([root / folder for folder in ("src", "include", "apps")])
     errors = []
     for header in headers:
-        if not header.name.startswith("c_api"):
+        if not is_c(header):
             errors += [f"{header.relative_to(root)}: {complaint}" for complaint in missing(header, includes)]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool:
-        standard = precompile(folder, args.compiler, common)
-        complaints = pool.map(lambda h: compile_alone(h, args.compiler, common, standard), headers)
-        for header, complaint in zip(headers, complaints):
-            if complaint:
-                errors.append(f"{header.relative_to(root)}: does not compile alone\n{complaint}")
-    finish("check_headers", errors, f"{len(headers)} headers compiled")
+    with tempfile.TemporaryDirectory() as folder:
+        standard = precompile(args.precompiled or folder, args.compiler, common)
+        complaints, by_themselves = compile_all(headers, includes, Compiler(args.compiler, common, standard), args.jobs)
+    for header, complaint in complaints.items():
+        if complaint:
+            errors.append(f"{header.relative_to(root)}: does not compile alone\n{complaint}")
+    finish("check_headers", errors, f"{len(headers)} headers compiled, {by_themselves} of them by themselves")
 
 
 if __name__ == "__main__":

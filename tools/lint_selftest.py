@@ -29,6 +29,14 @@ CLEAN = {
 }
 BODY = "  x += 1;\n"
 
+
+def header(code, *includes):
+    """A header with code in the project's namespace, which tools/check_headers.py compiles together with others."""
+    return "#pragma once\n" + "".join(f"#include {name}\n" for name in includes) + f"namespace oasr {{\n{code}\n}}\n"
+
+
+BASE = header("struct Base {};", "<nlohmann/json.hpp>", "<fmt/format.h>")
+
 # linter, what is planted, files over CLEAN, text that the complaint must hold ("" = no complaint)
 CASES = [
     ("check_layers", "nothing", {}, ""),
@@ -100,10 +108,37 @@ CASES = [
      {"src/text/text.h": "#pragma once\n#include <list>\nstd::list<int> f();\n"}, "std::list is not in the table"),
     ("check_headers", "a header without a guard",
      {"src/text/text.h": "struct S {};\n"}, "text.h: does not compile alone"),
+    ("check_headers", "a header without a guard, in the namespace",
+     {"src/text/text.h": header("struct S {};").replace("#pragma once", "")}, "text.h: does not compile alone"),
+    ("check_headers", "headers with what they need",
+     {"src/base/base.h": BASE, "src/text/text.h": header("inline nlohmann::json f(Base) { return fmt::format(\"\"); }",
+                                                         "\"base/base.h\"")}, ""),
+    ("check_headers", "a header that needs the project's, compiled with it",
+     {"src/base/base.h": header("struct Base {};"), "src/text/text.h": header("Base f();")},
+     "text.h: does not compile alone"),
+    ("check_headers", "a header that needs what another one includes before it",
+     {"src/text/text.h": header("struct Base {};"), "src/tensor/tensor.h": header("Base f();"),
+      "src/api/api.h": header("Base g();", "\"text/text.h\"", "\"tensor/tensor.h\"")},
+     "tensor.h: does not compile alone"),
+    ("check_headers", "a header that needs a definition, compiled with it",
+     {"src/base/base.h": header("struct Base { int size; };"),
+      "src/text/text.h": header("struct Base;\ninline int f(Base& base) { return base.size; }")},
+     "text.h: does not compile alone"),
+    ("check_headers", "a header that needs a macro, compiled with it",
+     {"src/base/base.h": header("#define NUMBER 1"), "src/text/text.h": header("inline int f() { return NUMBER; }")},
+     "text.h: does not compile alone"),
+    ("check_headers", "a header that needs JSON's",
+     {"src/base/base.h": BASE, "src/text/text.h": header("nlohmann::json f();")}, "text.h: does not compile alone"),
+    ("check_headers", "a header that needs fmt's",
+     {"src/base/base.h": BASE, "src/text/text.h": header("inline auto f() { return fmt::format(\"\"); }")},
+     "text.h: does not compile alone"),
+    ("check_headers", "a name beside the namespace that another header declares",
+     {"src/base/base.h": "#pragma once\nnamespace CLI {\nclass App;\n}\n", "src/text/text.h": header("CLI::App& f();")},
+     "text.h: does not compile alone"),
 ]
 
 
-def run_case(linter, files, wanted, compiler):
+def run_case(linter, files, wanted, compiler, precompiled):
     """Nothing, or how the linter's answer differs from what is wanted."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**CLEAN, **files}.items():
@@ -112,7 +147,7 @@ def run_case(linter, files, wanted, compiler):
             path.write_text(text)
         command = [sys.executable, "-B", str(HERE / f"{linter}.py"), "--root", root]
         if linter == "check_headers":
-            command += ["--compiler", compiler]
+            command += ["--compiler", compiler, "--precompiled", precompiled]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in result.stdout.splitlines() if line.startswith("error:")]
     if result.stderr or result.returncode != bool(wanted):
@@ -127,10 +162,11 @@ def main():
     parser.add_argument("--compiler", default="c++")
     args = parser.parse_args()
     failures = 0
-    for linter, what, files, wanted in CASES:
-        problem = run_case(linter, files, wanted, args.compiler)
-        print(f"{'FAIL' if problem else 'ok  '} {linter}: {what} {problem}")
-        failures += bool(problem)
+    with tempfile.TemporaryDirectory() as precompiled:
+        for linter, what, files, wanted in CASES:
+            problem = run_case(linter, files, wanted, args.compiler, precompiled)
+            print(f"{'FAIL' if problem else 'ok  '} {linter}: {what} {problem}")
+            failures += bool(problem)
     print(f"lint_selftest: {failures} failure(s) of {len(CASES)}")
     sys.exit(failures > 0)
 

@@ -45,22 +45,38 @@ HEADERS_OF = {name: frozenset(headers.split()) for headers, names in ROWS for na
 STANDARD_HEADERS = sorted({header for headers in HEADERS_OF.values() for header in headers})
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'', re.S)
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\(.*?\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'', re.S)
 
 
 class Includes:
-    """The system headers that a header includes, itself or through headers of the project."""
+    """What a header includes, itself or through headers of the project."""
 
     def __init__(self, folders):
         self.folders = folders
         self.known = {}
 
+    def find(self, name):
+        """The header of the project of that name, or nothing."""
+        return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
+
+    def project(self, path):
+        """The headers of the project that it includes, and itself."""
+        return self._all(path)[0]
+
     def of(self, path):
+        """The system headers that it includes."""
+        return self._all(path)[1]
+
+    def _all(self, path):
         if path not in self.known:
-            self.known[path] = found = set()  # for a circle of includes
+            self.known[path] = project, system = {path}, set()  # for a circle of includes
             for kind, name in INCLUDE.findall(path.read_text()):
-                inner = [folder / name for folder in self.folders if (folder / name).is_file()]
-                found |= self.of(inner[0]) if inner else {name} if kind == "<" else set()
+                inner = self.find(name)
+                if inner:
+                    project |= self.project(inner)
+                    system |= self.of(inner)
+                elif kind == "<":
+                    system.add(name)
         return self.known[path]
 
 

@@ -10,7 +10,7 @@
 namespace oasr::calib {
 namespace {
 
-Histogram of(const std::vector<float>& values) {
+Histogram histogram_of(const std::vector<float>& values) {
   Histogram histogram;
   histogram.add(values);
   return histogram;
@@ -43,7 +43,7 @@ double low_end(double x, double amax) {
 }
 
 TEST(Histogram, CountsWhatItSaw) {
-  const Histogram histogram = of({1.0f, -3.5f, 0.0f, -0.0f, 2.0f, 0x1p-149f});
+  const Histogram histogram = histogram_of({1.0f, -3.5f, 0.0f, -0.0f, 2.0f, 0x1p-149f});
   EXPECT_EQ(histogram.count(), 6u);
   EXPECT_EQ(histogram.zeros(), 2u);
   EXPECT_EQ(histogram.minimum(), -3.5);
@@ -65,13 +65,13 @@ TEST(Histogram, NothingSeenIsZero) {
 }
 
 TEST(Histogram, BothZerosAreOne) {
-  EXPECT_EQ(of({-0.0f}), of({0.0f}));
-  EXPECT_FALSE(std::signbit(of({-0.0f, 0.0f}).minimum()));
-  EXPECT_FALSE(std::signbit(of({-0.0f}).maximum()));
+  EXPECT_EQ(histogram_of({-0.0f}), histogram_of({0.0f}));
+  EXPECT_FALSE(std::signbit(histogram_of({-0.0f, 0.0f}).minimum()));
+  EXPECT_FALSE(std::signbit(histogram_of({-0.0f}).maximum()));
 }
 
 TEST(Histogram, BinsAreEighthsOfOctaves) {
-  const auto bins = of({1.0f, 1.125f, 1.1249f, 1.999f, 4.0f}).values();
+  const auto bins = histogram_of({1.0f, 1.125f, 1.1249f, 1.999f, 4.0f}).values();
   ASSERT_EQ(bins.size(), 4u);
   EXPECT_EQ(bins[0].low, 1.0);
   EXPECT_EQ(bins[0].high, 1.125);
@@ -86,7 +86,7 @@ TEST(Histogram, BinsAreEighthsOfOctaves) {
 
 TEST(Histogram, BinsHoldTheValuesBetweenTheirEnds) {
   const auto values = wild(20000, -40, 3);
-  const Histogram histogram = of(values);
+  const Histogram histogram = histogram_of(values);
   std::map<double, std::uint64_t> signed_bins, bins;  // by the end nearer to zero
   for (const float x : values) {
     const double low = x == 0 ? -1.0 : low_end(std::fabs(x), histogram.amax());
@@ -108,11 +108,11 @@ TEST(Histogram, BinsHoldTheValuesBetweenTheirEnds) {
 }
 
 TEST(Histogram, BinsAreNoWiderThanTheValues) {
-  const auto bins = of({-3.1f, -3.01f, 5.3f, 5.2f}).values();
+  const auto bins = histogram_of({-3.1f, -3.01f, 5.3f, 5.2f}).values();
   ASSERT_EQ(bins.size(), 2u);
   EXPECT_EQ(bins[0].low, -3.1f);
   EXPECT_EQ(bins[1].high, 5.3f);
-  const auto one_sided = of({-5.3f, -5.25f}).magnitudes();
+  const auto one_sided = histogram_of({-5.3f, -5.25f}).magnitudes();
   ASSERT_EQ(one_sided.size(), 1u);
   EXPECT_EQ(one_sided[0].low, 5.25f);
   EXPECT_EQ(one_sided[0].high, 5.3f);
@@ -120,14 +120,14 @@ TEST(Histogram, BinsAreNoWiderThanTheValues) {
 
 TEST(Histogram, DoesNotDependOnTheOrderOfValues) {
   auto values = wild(3000, -60, 60);
-  const Histogram histogram = of(values);
+  const Histogram histogram = histogram_of(values);
   std::mt19937_64 engine(1);
   for (int i = 0; i < 5; ++i) {
     std::shuffle(values.begin(), values.end(), engine);
-    EXPECT_EQ(of(values), histogram);
+    EXPECT_EQ(histogram_of(values), histogram);
   }
   std::sort(values.begin(), values.end());
-  EXPECT_EQ(of(values), histogram);
+  EXPECT_EQ(histogram_of(values), histogram);
 }
 
 TEST(Histogram, DoesNotDependOnSplittingAndMerging) {
@@ -142,17 +142,17 @@ TEST(Histogram, DoesNotDependOnSplittingAndMerging) {
     merged.merge(parts.back());
   }
   for (std::size_t i = parts.size(); i-- > 0;) backwards.merge(parts[i]);
-  EXPECT_EQ(by_value, of(values));
-  EXPECT_EQ(merged, of(values));
-  EXPECT_EQ(backwards, of(values));
+  EXPECT_EQ(by_value, histogram_of(values));
+  EXPECT_EQ(merged, histogram_of(values));
+  EXPECT_EQ(backwards, histogram_of(values));
 }
 
 TEST(Histogram, MergesZerosAlone) {
-  Histogram sum = of({1.0f, -0x1p-23f});
-  sum.merge(of({0.0f, 0.0f}));
-  EXPECT_EQ(sum, of({0.0f, 1.0f, 0.0f, -0x1p-23f}));
-  Histogram zeros = of({0.0f, 0.0f});
-  zeros.merge(of({1.0f, -0x1p-23f}));
+  Histogram sum = histogram_of({1.0f, -0x1p-23f});
+  sum.merge(histogram_of({0.0f, 0.0f}));
+  EXPECT_EQ(sum, histogram_of({0.0f, 1.0f, 0.0f, -0x1p-23f}));
+  Histogram zeros = histogram_of({0.0f, 0.0f});
+  zeros.merge(histogram_of({1.0f, -0x1p-23f}));
   EXPECT_EQ(zeros, sum);
 }
 
@@ -165,23 +165,23 @@ TEST(Histogram, TakesSmallCountsIn) {
   Histogram sum;
   sum.merge(one);
   sum.merge(other);
-  EXPECT_EQ(sum, of(values));
+  EXPECT_EQ(sum, histogram_of(values));
 }
 
 TEST(Histogram, ScalingIsWhatScaledValuesGive) {
   // Over more octaves than the window, and so that no scaled value leaves the range of exact floats.
   const auto values = wild(5000, -60, 2);
   for (const int exponent : {-60, -9, -1, 0, 1, 5, 100}) {
-    EXPECT_EQ(of(values).scaled(exponent), of(scaled(values, exponent))) << exponent;
+    EXPECT_EQ(histogram_of(values).scaled(exponent), histogram_of(scaled(values, exponent))) << exponent;
   }
   // Subnormal numbers are as good as others.
   const std::vector<float> tiny = {0x1p-149f, -0x3p-149f, 0x1.8p-130f, 0x1p-127f};
-  EXPECT_EQ(of(tiny).scaled(40), of(scaled(tiny, 40)));
-  EXPECT_EQ(of(scaled(tiny, 40)).scaled(-40), of(tiny));
+  EXPECT_EQ(histogram_of(tiny).scaled(40), histogram_of(scaled(tiny, 40)));
+  EXPECT_EQ(histogram_of(scaled(tiny, 40)).scaled(-40), histogram_of(tiny));
 }
 
 TEST(Histogram, ScalingComesBack) {
-  const Histogram histogram = of(wild(5000, -100, 127));
+  const Histogram histogram = histogram_of(wild(5000, -100, 127));
   for (const int exponent : {-256, 256}) {
     EXPECT_EQ(histogram.scaled(exponent).scaled(-exponent), histogram);
   }
@@ -190,17 +190,17 @@ TEST(Histogram, ScalingComesBack) {
 
 TEST(Histogram, MergesWhatWasScaled) {
   const auto a = wild(2000, -40, 2), b = wild(3000, -50, 9);
-  Histogram sum = of(a).scaled(3);
-  sum.merge(of(b).scaled(-5));
+  Histogram sum = histogram_of(a).scaled(3);
+  sum.merge(histogram_of(b).scaled(-5));
   auto all = scaled(a, 3);
   const auto rest = scaled(b, -5);
   all.insert(all.end(), rest.begin(), rest.end());
-  EXPECT_EQ(sum, of(all));
+  EXPECT_EQ(sum, histogram_of(all));
 }
 
 TEST(Histogram, IsRestoredFromItsNumbers) {
   for (const auto& values : {wild(500, -40, 3), {0.0f}, {}, {-2.5f}, {0x1p-149f, 0.0f}}) {
-    const Histogram histogram = of(values);
+    const Histogram histogram = histogram_of(values);
     const auto again = Histogram::restore(histogram.cells(), histogram.minimum(), histogram.maximum());
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, histogram);
@@ -211,7 +211,7 @@ TEST(Histogram, NumbersThatNoValuesGiveAreRefused) {
   const auto restored = [](const Histogram& of, double minimum, double maximum) {
     return Histogram::restore(of.cells(), minimum, maximum).has_value();
   };
-  const Histogram histogram = of({-3.0f, 0.0f, 7.0f});
+  const Histogram histogram = histogram_of({-3.0f, 0.0f, 7.0f});
   EXPECT_TRUE(restored(histogram, -3.0, 7.0));
   EXPECT_TRUE(restored(histogram, -3.1, 7.2)) << "in the same bins";
   EXPECT_FALSE(restored(histogram, -3.0, 7.5));
@@ -223,11 +223,11 @@ TEST(Histogram, NumbersThatNoValuesGiveAreRefused) {
   EXPECT_FALSE(restored(histogram, -3.0, INFINITY));
   EXPECT_FALSE(restored(histogram, NAN, 7.0));
   EXPECT_FALSE(restored(Histogram(), 0, 1));
-  EXPECT_FALSE(restored(of({5.1f, 5.2f}), 5.2, 5.1)) << "turned around within a bin";
+  EXPECT_FALSE(restored(histogram_of({5.1f, 5.2f}), 5.2, 5.1)) << "turned around within a bin";
   Histogram::Cells infinite{};
   infinite[Histogram::kCells - Histogram::kBinsPerOctave] = 1;  // where infinity, a power of two, would lie
   EXPECT_FALSE(Histogram::restore(infinite, INFINITY, INFINITY));
-  auto cells = of({1.0f, 2.0f}).cells();
+  auto cells = histogram_of({1.0f, 2.0f}).cells();
   for (auto& cell : cells) cell *= UINT64_MAX / 2 + 1;
   EXPECT_FALSE(Histogram::restore(cells, 1.0, 2.0)) << "more than 2^64 values";
 }
