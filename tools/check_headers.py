@@ -33,10 +33,11 @@ ISA_FLAGS = {"avx512": "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni 
              "amx": "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mamx-tile -mamx-int8"}
 
 
-def read_database(build):
-    """The entries of compile_commands.json; none without a build."""
+def read_database(build, root):
+    """The entries of compile_commands.json but those of tests/, whose definitions are no header's; none without a build."""
     database = build / "compile_commands.json" if build else None
-    return json.loads(database.read_text()) if database and database.is_file() else []
+    entries = json.loads(database.read_text()) if database and database.is_file() else []
+    return [entry for entry in entries if not Path(entry["file"]).is_relative_to(root / "tests")]
 
 
 def project_flags(database):
@@ -123,7 +124,7 @@ def main():
     parser.add_argument("--precompiled", type=Path, help="keep the precompiled library here for the next run")
     args = parser.parse_args()
     root = args.root.resolve()
-    common = common_flags(root, project_flags(read_database(args.build)))
+    common = common_flags(root, project_flags(read_database(args.build, root)))
     headers = code_files(root, ("include", "src", "apps"), (".h",))
     includes = Includes([root / folder for folder in ("src", "include", "apps")])
     errors = []

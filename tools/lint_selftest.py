@@ -2,6 +2,7 @@
 """Plants one violation at a time in a small tree and expects the right linter to name it."""
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ def header(code, *includes):
 
 BASE = header("struct Base {};", "<nlohmann/json.hpp>", "<fmt/format.h>")
 
-# linter, what is planted, files over CLEAN, text that the complaint must hold ("" = no complaint)
+# linter, what is planted, files over CLEAN (ROOT: their folder), text that the complaint must hold ("" = no complaint)
 CASES = [
     ("check_layers", "nothing", {}, ""),
     ("check_layers", "an undeclared include",
@@ -135,6 +136,10 @@ CASES = [
     ("check_headers", "a name beside the namespace that another header declares",
      {"src/base/base.h": "#pragma once\nnamespace CLI {\nclass App;\n}\n", "src/text/text.h": header("CLI::App& f();")},
      "text.h: does not compile alone"),
+    ("check_headers", "definitions of tests that are not the same for all of them",
+     {"compile_commands.json": json.dumps([{"directory": "ROOT/build", "file": f"ROOT/tests/{name}.c",
+                                            "command": f"cc -DSTART={name} -c {name}.c"} for name in ("one", "two")])},
+     ""),
 ]
 
 
@@ -144,10 +149,10 @@ def run_case(linter, files, wanted, compiler, precompiled):
         for name, text in {**CLEAN, **files}.items():
             path = Path(root) / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text.replace("ROOT", root))
         command = [sys.executable, "-B", str(HERE / f"{linter}.py"), "--root", root]
         if linter == "check_headers":
-            command += ["--compiler", compiler, "--precompiled", precompiled]
+            command += ["--build", root, "--compiler", compiler, "--precompiled", precompiled]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in result.stdout.splitlines() if line.startswith("error:")]
     if result.stderr or result.returncode != bool(wanted):

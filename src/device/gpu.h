@@ -156,12 +156,13 @@ class Gpu {
   // What a higher layer keeps with this queue under a name, such as a library's handle and memory: null at first, and
   // gone before the queue is.
   std::shared_ptr<void>& attached(const std::string& name);
-  // How often what was put in since open().
+  // How often what was put in since open(), and its memory.
   struct Counts {
     std::int64_t kernels = 0;
     std::int64_t graphs = 0;    // starts of kernels as a graph
     std::int64_t alone = 0;     // kernels that were started one by one
     std::size_t allocated = 0;  // bytes that allocate() gave
+    std::size_t kept = 0;       // bytes that came back and wait for the next who asks, which counts as free
   };
   Counts counts() const;
   // From now on the names of kernels are appended to `kernels`, in the order of their launches; null: no more.

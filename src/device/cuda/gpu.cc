@@ -450,7 +450,8 @@ Gpu::Counts Gpu::counts() const {
   return {.kernels = s.kernels,
           .graphs = s.kept.started() + s.timed_graphs,
           .alone = s.kept.alone() + s.alone,
-          .allocated = s.allocated};
+          .allocated = s.allocated,
+          .kept = s.freed.bytes()};
 }
 
 void Gpu::trace(std::vector<std::string>* kernels) { state_->trace = kernels; }
