@@ -2,6 +2,7 @@
 # src/kernels/cuda_absent.cc take their place.
 include(OasrCudaArchitectures)
 set(OASR_WITH_CUDA OFF)
+oasr_check_cuda("${OASR_CUDA}")
 if(NOT OASR_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   if(DEFINED CMAKE_CUDA_COMPILER AND NOT CMAKE_CUDA_COMPILER)  # there was none the last time

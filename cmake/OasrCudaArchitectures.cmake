@@ -1,3 +1,10 @@
+# oasr_check_cuda(VALUE): whether OASR_CUDA may have it. CMake's other words for true and false are refused.
+function(oasr_check_cuda value)
+  if(NOT value MATCHES "^(ON|OFF|AUTO)$")
+    message(FATAL_ERROR "OASR_CUDA is '${value}'. Write -DOASR_CUDA=ON, OFF or AUTO (docs/building.md)")
+  endif()
+endfunction()
+
 # oasr_check_cuda_architectures(NAME…): whether they are what OASR_CUDA_ARCHITECTURES may name. src/device/cuda/cards.cc
 # reads the same list, so no other of CMake's spellings is taken (native, all, 90-real, 100f).
 function(oasr_check_cuda_architectures)

@@ -1,14 +1,17 @@
-# cmake -DSOURCE=… -P cuda_architectures.cmake: which values of OASR_CUDA_ARCHITECTURES the build takes, and what it
-# says of others. With -DGIVEN=LIST it is one value's check.
+# cmake -DSOURCE=… -P cuda_architectures.cmake: which values of OASR_CUDA and OASR_CUDA_ARCHITECTURES the build takes,
+# and what it says of others. With -DGIVEN=LIST it is one value's check, of OASR_CUDA with -DCHECK=choice.
 include(${SOURCE}/cmake/OasrCudaArchitectures.cmake)
-if(DEFINED GIVEN)
+if(DEFINED GIVEN AND CHECK STREQUAL "choice")
+  oasr_check_cuda("${GIVEN}")
+  return()
+elseif(DEFINED GIVEN)
   oasr_check_cuda_architectures(${GIVEN})
   return()
 endif()
 
 # `given` is refused with a message that has all of the other arguments; without any it is taken.
 function(expect given)
-  execute_process(COMMAND ${CMAKE_COMMAND} -DSOURCE=${SOURCE} "-DGIVEN=${given}" -P ${CMAKE_CURRENT_LIST_FILE}
+  execute_process(COMMAND ${CMAKE_COMMAND} -DSOURCE=${SOURCE} -DCHECK=${check} "-DGIVEN=${given}" -P ${CMAKE_CURRENT_LIST_FILE}
     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   string(REGEX REPLACE "[ \n]+" " " output "${output}")  # CMake breaks lines
   if(NOT ARGN AND status)
@@ -25,6 +28,14 @@ function(expect given)
   endforeach()
 endfunction()
 
+set(check choice)
+foreach(good ON OFF AUTO)
+  expect(${good})
+endforeach()
+foreach(bad yes TRUE 1 0 on "ON;OFF" "")
+  expect("${bad}" "OASR_CUDA is '${bad}'" "-DOASR_CUDA=ON, OFF or AUTO")
+endforeach()
+set(check architectures)
 foreach(good 80 86 90 90a "80;90a" "80;86;89;90a;100a;120a")
   expect("${good}")
 endforeach()
