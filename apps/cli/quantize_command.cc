@@ -41,8 +41,11 @@ std::vector<std::string> split_commas(const std::vector<std::string>& values) {
 
 // An error of an option under its name on the command line; places in files stay as they are.
 Error named_option(Error error, const QuantizeArguments& arguments) {
-  if (error.where == arguments.source || error.where == arguments.destination) return error;
-
+  const QuantizeOptions& options = arguments.options;
+  for (const auto* path : {&arguments.source, &arguments.destination, &options.calib_manifest, &options.gate_manifest,
+                           &options.audio_root, &options.statistics, &options.recipe}) {
+    if (error.where == *path) return error;
+  }
   constexpr std::array kOthers = {std::pair("normalizer", "gate-normalizer"),
                                   std::pair("decode", "gate-decode"),
                                   std::pair("max_wer_increase", "max-wer-increase")};

@@ -262,6 +262,17 @@ TEST_F(Quantization, RefusesByNameAndWritesNothing) {
   EXPECT_FALSE(fs::exists(at("out")));
 }
 
+TEST_F(Quantization, AFileThatIsMissingIsNoOption) {
+  const Words quantize = {"quantize", source_, at("out"), "--recipe", "int8_w8a8_rtn"};
+  for (const char* option : {"--gate-manifest", "--calib-manifest"}) {
+    Words words = quantize;
+    words.insert(words.end(), {option, "speech"});
+    const auto outcome = run(words);
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_EQ(outcome.err.rfind(std::string(kRefused) + "speech: ", 0), 0u) << outcome.err;
+  }
+}
+
 TEST_F(Quantization, AQuantizedFolderHasChosenItsLayers) {
   ASSERT_EQ(run({"convert", source_, at("v2"), "--quantization", "int8_w8a8"}).status, 0);
   EXPECT_EQ(run({"convert", at("v2"), at("again"), "--quantization", "int8_w8a8"}).status, 0);
