@@ -67,6 +67,17 @@ Unexpected all_failed(ErrorCode code, const ModelEntry& model,
                     "check the network and proxy, or pass a checkpoint's path as the model");
 }
 
+// That a source that was asked for is one of the model's.
+Status check_source(const ModelEntry& model, const std::string& asked) {
+  std::string kinds;
+  for (const auto& source : model.sources) {
+    if (asked == source.kind) return {};
+    kinds += (kinds.empty() ? "" : ", ") + source.kind;
+  }
+  if (asked.empty()) return {};
+  return unexpected(ErrorCode::invalid_argument, "has no source '" + asked + "'", model.name, "sources: " + kinds);
+}
+
 // The cached checkpoint, verified if asked for; nothing when it has to be pulled.
 Result<std::optional<fs::path>> cached(const PullEnvironment& environment, const ModelEntry& model,
                                        const PullOptions& options) {
@@ -91,6 +102,7 @@ Result<fs::path> pull(const PullEnvironment& environment, std::string_view name,
     return unexpected(ErrorCode::not_found, "is not in the catalogue", std::string(name),
                       "names: " + environment.catalogue.names());
   }
+  TRY(check_source(*model, options.source));
   if (auto path = TRY(cached(environment, *model, options))) return *path;
   if (environment.offline) {
     return unexpected(ErrorCode::network, "is not in the cache, and OASR_OFFLINE forbids the network",
@@ -113,9 +125,6 @@ Result<fs::path> pull(const PullEnvironment& environment, std::string_view name,
     tried.push_back(source.kind + ": " + path.error().message());
     notice(options, tried.back());
     code = path.error().code == ErrorCode::io ? ErrorCode::io : code;
-  }
-  if (tried.empty()) {
-    return unexpected(ErrorCode::not_found, "has no source '" + options.source + "'", model->name);
   }
   return all_failed(code, *model, tried);
 }

@@ -151,8 +151,10 @@ TEST_F(Pull, OnlyTheSourceAskedForIsTried) {
   options.source = "packages";
   const auto path = run(options);
   ASSERT_FALSE(path);
-  EXPECT_EQ(path.error().code, ErrorCode::not_found);
+  EXPECT_EQ(path.error().code, ErrorCode::invalid_argument);
   EXPECT_TRUE(server_.requests().empty());
+  ASSERT_TRUE(run());
+  EXPECT_FALSE(run(options)) << "a cached model hides a name that is no source";
 }
 
 TEST_F(Pull, OfflineNeverTouchesTheNetwork) {
