@@ -52,7 +52,10 @@ Result<Arithmetic> parse_arithmetic(const std::string& arithmetic, const std::st
   if (device == "cpu" || (device == "auto" && gpu_report().gpus.empty())) {
     auto served = load::check_arithmetic(*parsed, false);
     const auto driver = device == "auto" ? unusable_driver() : std::nullopt;
-    if (!served && driver) served.error().what += ": " + driver->what;
+    if (!served && driver) {
+      served.error().what += ": " + driver->what;
+      served.error().remedy = "mend the driver, oasr doctor says how, or use --arithmetic float32";
+    }
     TRY(std::move(served));
   }
   return *parsed;
