@@ -192,6 +192,12 @@ std::string full_name(const CLI::App& command) {
   return above != nullptr ? full_name(*above) + " " + command.get_name() : command.get_name();
 }
 
+// The command that was being parsed: the innermost that was named.
+const CLI::App& parsed_command(const CLI::App& app) {
+  const auto within = app.get_subcommands();
+  return within.empty() ? app : parsed_command(*within.front());
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> translate_arguments(const std::vector<std::string>& arguments) {
@@ -241,6 +247,23 @@ std::vector<std::string> option_names(const CLI::App& command) {
     for (const auto& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
+}
+
+Error parser_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = parsed_command(app);
+  const auto name = full_name(command);
+  if (&command == &app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return {ErrorCode::invalid_argument, "no command is given", {}, name + " --help lists the commands"};
+  }
+  const auto remedy = name + " --help shows what it takes";
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {  // "The following …: WORDS"
+    const auto colon = text.find(": ");
+    if (colon != std::string::npos) {
+      return {ErrorCode::invalid_argument, "was not expected", text.substr(colon + 2), remedy};
+    }
+  }
+  return {ErrorCode::invalid_argument, text, {}, remedy};
 }
 
 Status check_known_options(const CLI::App& command, const std::vector<std::string>& arguments) {

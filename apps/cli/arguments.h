@@ -1,4 +1,4 @@
-// The command line before CLI11 sees it: spellings of other engines, and unknown options.
+// The command line before CLI11 sees it: spellings of other engines, and unknown options; and what it refuses.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@
 
 namespace CLI {
 class App;
+class ParseError;
 }
 
 namespace oasr::cli {
@@ -55,6 +56,9 @@ std::vector<std::string> option_names(const CLI::App& command);
 // An invalid_argument error for the first option that `command` does not know, with the nearest
 // known one as remedy. Files that begin with a dash are told so.
 Status check_known_options(const CLI::App& command, const std::vector<std::string>& arguments);
+
+// What CLI11 refuses, with where and what to do.
+Error parser_error(const CLI::App& app, const CLI::ParseError& error);
 
 // The candidate nearest to `word` if it is near enough to be meant.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);

@@ -142,8 +142,9 @@ std::string kernel_report_text(const KernelBenchReport& report) {
     }
     text += time_text(time, width, gpu);
   }
-  return text + "\n* what the operation runs by itself; roof: share of what the ceilings allow; x int8: speed beside\n"
-                "cuBLASLt's int8 product without an epilogue. " + report.method + "\n";
+  text += "\n* what the operation runs by itself; roof: share of what the ceilings allow";
+  if (gpu) text += "; x int8: speed beside\ncuBLASLt's int8 product without an epilogue";
+  return text + ".\n" + report.method + "\n";
 }
 
 std::string kernel_report_name(const KernelBenchReport& report) {

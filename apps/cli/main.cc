@@ -77,7 +77,7 @@ int parse(CLI::App& app, Arguments arguments) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const bool asked = app.exit(error, out, err) == 0;  // --help and --version are "errors" too
-    if (!asked) return usage_error({ErrorCode::invalid_argument, error.what(), {}, {}});
+    if (!asked) return usage_error(parser_error(app, error));
     Terminal terminal;
     if (terminal.print(out.str())) return kOk;
     terminal.error(terminal.output_error().error());

@@ -45,6 +45,16 @@ TEST_F(CommandLine, UsageErrorsAreStatusTwoAndOneLine) {
   }
 }
 
+TEST_F(CommandLine, WhatTheParserRefusesHasARemedy) {
+  EXPECT_EQ(run({}).err, "oasr: error: no command is given (oasr --help lists the commands)\n");
+  EXPECT_EQ(run({"bench", "kernels", "base"}).err,
+            "oasr: error: base: was not expected (oasr bench kernels --help shows what it takes)\n");
+  for (const Words& words : std::vector<Words>{{"convert", "base"}, {"transcribe", "a.wav", "--batch-size", "many"}}) {
+    const auto said = run(words).err;
+    EXPECT_NE(said.find("(oasr " + words[0] + " --help shows what it takes)"), std::string::npos) << said;
+  }
+}
+
 // The model is not in the cache and the network is off: status 1 would mean that it was looked for.
 TEST_F(CommandLine, AWrongOptionIsToldOnceAndBeforeTheModel) {
   for (const Words& words : std::vector<Words>{{"--raw", "foo"},
@@ -98,6 +108,7 @@ TEST_F(CommandLine, BenchMeasuresSingleKernelsAndKeepsTheResult) {
   const auto table = run({"bench", "kernels", "--op=norm", "--shapes=4x64", "--device=cpu", "--repeat=1"});
   EXPECT_EQ(table.status, 0) << table.err;
   EXPECT_NE(table.out.find("add + layer_norm_quant scalar"), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("cuBLASLt"), std::string::npos) << table.out;  // of GPUs alone
 }
 
 TEST_F(CommandLine, AnOptionOfNoCommandIsNamed) {
@@ -129,6 +140,9 @@ TEST_F(CommandLine, OfflineWithoutACachedModelIsAnErrorThatSaysSo) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("OASR_OFFLINE"), std::string::npos) << outcome.err;
   EXPECT_EQ(run({"pull", "tiny"}).status, 1);
+  const auto unknown = run({"pull", "tiny", "--source", "nowhere"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(unknown.err, "oasr: error: tiny: has no source 'nowhere' (sources: openai, huggingface)\n");
 }
 
 TEST_F(CommandLine, AnUnknownModelNamesTheCatalogue) {

@@ -137,8 +137,9 @@ std::string method_of(const Place& place, int rounds) {
   return fmt::format(
       "{} rounds, in each of which every kernel of a shape runs in turn, about a millisecond {}. Each call takes the next of "
       "sets_of_memory, so that weights of up to 256 rows do not stay in a cache. The first round does not count. Kernels of "
-      "oasr gave the same bits before. A product has its scales, bias and float32 output; cuBLASLt has no epilogue.",
-      rounds, place.gpu != nullptr ? "as a CUDA graph" : "on all threads");
+      "oasr gave the same bits before. A product has its scales, bias and float32 output{}.",
+      rounds, place.gpu != nullptr ? "as a CUDA graph" : "on all threads",
+      place.gpu != nullptr ? "; cuBLASLt has no epilogue" : "");
 }
 
 // Shares of roofs and of cuBLASLt, of one shape's kernels.
