@@ -158,6 +158,26 @@ TEST_F(Machine, DoctorFindsAFullDiskOfAnEmptyCache) {
   EXPECT_TRUE(found["problem"].get<bool>());
 }
 
+TEST_F(Machine, ATerminalThatGoesAwayStopsCleanlyUnlessThatIsIgnored) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const auto after_hangup = [&](bool ignored) {
+    const std::string command = std::string(ignored ? "trap '' HUP; " : "") + "exec " + OASR_BINARY + " transcribe -m " + model_ + " --device cpu " + at("pipe");
+    Process process({"-c", command}, folder_.path(), {}, "/dev/null", {}, "/bin/sh");
+    const int writer = ::open(at("pipe").c_str(), O_WRONLY);  // until the program reads
+    ::kill(process.pid(), SIGHUP);
+    const std::string audio = ignored ? contents(at("a.wav")) : std::string();
+    EXPECT_EQ(::write(writer, audio.data(), audio.size()), static_cast<ssize_t>(audio.size()));
+    if (ignored) ::close(writer);
+    const auto outcome = process.wait();
+    if (!ignored) ::close(writer);
+    return outcome;
+  };
+  const auto stopped = after_hangup(false);
+  EXPECT_EQ(stopped.status, 129);
+  EXPECT_NE(stopped.err.find("stopped before the end"), std::string::npos) << stopped.err;
+  EXPECT_EQ(after_hangup(true).status, 0);
+}
+
 // Limits of open files are a property of the process: a shell sets them for the program.
 TEST_F(Machine, ABatchOfMoreFilesThanMayBeOpenIsTranscribed) {
   std::string inputs;
