@@ -22,6 +22,8 @@ void install_signal_handlers() {
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before{};  // nohup has a terminal that goes away ignored
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGPIPE, &action, nullptr);

@@ -4,8 +4,8 @@
 
 namespace oasr::cli {
 
-// SIGINT and SIGTERM set a flag, once; after that they have their usual effect. SIGPIPE and
-// SIGXFSZ (a limit on files' sizes) become write errors.
+// SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) set a flag, once; after that they have their usual
+// effect. SIGPIPE and SIGXFSZ (a limit on files' sizes) become write errors.
 void install_signal_handlers();
 
 // A standard file that is closed is opened on nothing, so that no file of ours takes its number.

@@ -116,11 +116,11 @@ class Examination {
 
   void cache() {
     const auto cache = ModelCache::of_user();
-    std::error_code failed;
     Rows rows = {{"folder", cache.root().string()}};
-    const auto space = fs::space(existing_parent(cache.root()), failed);
-    if (!failed) rows.emplace_back("free", mib(static_cast<double>(space.available)));
-    for (const auto& item : fs::directory_iterator(cache.root() / "models", failed)) {
+    std::error_code unknown, unreadable;
+    const auto space = fs::space(existing_parent(cache.root()), unknown);
+    if (!unknown) rows.emplace_back("free", mib(static_cast<double>(space.available)));
+    for (const auto& item : fs::directory_iterator(cache.root() / "models", unreadable)) {
       const auto name = item.path().filename().string();
       const bool complete = cache.find(name).has_value();
       rows.emplace_back(name, complete ? mib(folder_bytes(item.path())) : "incomplete");
@@ -130,7 +130,7 @@ class Examination {
       rows.emplace_back("partial downloads", mib(bytes));
     }
     group("cache", std::move(rows));
-    judge_cache(cache, failed ? kLowDisk : space.available);
+    judge_cache(cache, unknown ? kLowDisk : space.available);
   }
 
   void environment() {
@@ -170,8 +170,9 @@ class Examination {
     }
   }
 
-  static fs::path existing_parent(fs::path path) {
+  static fs::path existing_parent(const fs::path& folder) {
     std::error_code failed;
+    fs::path path = fs::absolute(folder, failed);
     while (!fs::exists(path, failed) && path.has_parent_path() && path != path.parent_path()) {
       path = path.parent_path();
     }
@@ -193,7 +194,12 @@ class Examination {
   void judge_cache(const ModelCache& cache, std::uintmax_t free_bytes) {
     const auto& name = builtin_catalogue().default_model;
     const bool cached = cache.find(name).has_value();
-    if (::access(existing_parent(cache.root()).c_str(), W_OK) != 0) {
+    const fs::path existing = existing_parent(cache.root());
+    std::error_code failed;
+    if (!fs::is_directory(existing, failed)) {
+      problem("the cache folder can not be made: '" + existing.string() + "' is no folder",
+              "set OASR_CACHE_DIR to a folder of yours");
+    } else if (::access(existing.c_str(), W_OK | X_OK) != 0) {
       problem("the cache folder can not be written", "set OASR_CACHE_DIR to a folder of yours");
     }
     if (free_bytes < kLowDisk) {

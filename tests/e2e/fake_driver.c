@@ -1,12 +1,15 @@
-/* In the place of the NVIDIA driver's library: one that says VERSION, and whose start ends with START. Without VERSION:
- * one that lacks all of it. */
+/* In the place of the NVIDIA driver's library: one that says VERSION (and ends that with VERSION_STATUS), and whose start
+ * ends with START. Without VERSION: one that lacks all of it. */
 #ifdef VERSION
+#ifndef VERSION_STATUS
+#define VERSION_STATUS 0
+#endif
 int cuDriverGetVersion(int* version);
 int cuInit(unsigned flags);
 
 int cuDriverGetVersion(int* version) {
   *version = VERSION;
-  return 0;
+  return VERSION_STATUS;
 }
 int cuInit(unsigned flags) {
   (void)flags;

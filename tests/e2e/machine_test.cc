@@ -17,6 +17,7 @@ struct BrokenDriver {
 constexpr BrokenDriver kBroken[] = {
     {"old", "the NVIDIA driver knows CUDA 11.0, oasr needs "},
     {"unknown_error", "the NVIDIA driver can not be used: "},
+    {"no_version", "the NVIDIA driver can not be used: "},  // not: knows 99.0 and is too old
     {"no_driver", "the NVIDIA driver is damaged: its libcuda.so.1 says no version of CUDA"},
 };
 
@@ -138,6 +139,44 @@ TEST_F(Machine, DoctorNamesABackendThatThisDeviceHasNot) {
   const Json found = finding({fake_driver("no_device"), "OASR_SCALED_MM_BACKEND=cublaslt"},
                              "OASR_SCALED_MM_BACKEND: 'cublaslt' runs on a GPU, and this is a CPU");
   EXPECT_TRUE(found.is_object());
+}
+
+TEST_F(Machine, DoctorJudgesTheFolderThatTheCacheWouldBeMadeIn) {
+  std::ofstream(at("file")) << "no folder\n";
+  const std::string variable = "OASR_CACHE_DIR=", says = "the cache folder can not be";
+  for (const std::string& path : {at("file"), at("file") + "/cache"}) {
+    const Json found = finding({variable + path}, says);
+    ASSERT_TRUE(found.is_object()) << path;
+    EXPECT_TRUE(found["problem"].get<bool>());
+  }
+  EXPECT_TRUE(finding({variable + "a_folder_that_is_not_there/cache"}, says).is_null()) << "of the working folder";
+}
+
+// A disk without space, as the root of /proc says of itself, is found though there are no models in the cache.
+TEST_F(Machine, DoctorFindsAFullDiskOfAnEmptyCache) {
+  const Json found = finding({"OASR_CACHE_DIR=/proc"}, "less than 500 MiB are free");
+  ASSERT_TRUE(found.is_object());
+  EXPECT_TRUE(found["problem"].get<bool>());
+}
+
+TEST_F(Machine, ATerminalThatGoesAwayStopsCleanlyUnlessThatIsIgnored) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const auto after_hangup = [&](bool ignored) {
+    const std::string command = std::string(ignored ? "trap '' HUP; " : "") + "exec " + OASR_BINARY + " transcribe -m " + model_ + " --device cpu " + at("pipe");
+    Process process({"-c", command}, folder_.path(), {}, "/dev/null", {}, "/bin/sh");
+    const int writer = ::open(at("pipe").c_str(), O_WRONLY);  // until the program reads
+    ::kill(process.pid(), SIGHUP);
+    const std::string audio = ignored ? contents(at("a.wav")) : std::string();
+    EXPECT_EQ(::write(writer, audio.data(), audio.size()), static_cast<ssize_t>(audio.size()));
+    if (ignored) ::close(writer);
+    const auto outcome = process.wait();
+    if (!ignored) ::close(writer);
+    return outcome;
+  };
+  const auto stopped = after_hangup(false);
+  EXPECT_EQ(stopped.status, 129);
+  EXPECT_NE(stopped.err.find("stopped before the end"), std::string::npos) << stopped.err;
+  EXPECT_EQ(after_hangup(true).status, 0);
 }
 
 // Limits of open files are a property of the process: a shell sets them for the program.

@@ -50,7 +50,7 @@ Driver ask_driver() {
   if (!driver.at_fault) {
     error.what = "the NVIDIA driver sees no GPU";
     error.remedy = "look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu";
-  } else if (status == cudaErrorInsufficientDriver) {
+  } else if (status == cudaErrorInsufficientDriver && driver.version < CUDART_VERSION) {
     error.what = "the NVIDIA driver knows CUDA " + version(driver.version) + ", oasr needs " + version(CUDART_VERSION);
     error.remedy = "update the driver, or use --device cpu";
   } else {
