@@ -38,7 +38,8 @@ class StreamingRecognizer {
   Status finish(Session session);
   void close(Session session);
 
-  // Decodes what is complete, of all sessions together; false: more audio is needed first.
+  // Decodes what is complete, of all sessions together; false: more audio is needed first. A failure of memory or of a
+  // GPU ends all sessions that are open, as their events say.
   bool step();
   std::vector<StreamEvent> take_events(Session session);
 

@@ -133,7 +133,11 @@ void StreamingRecognizer::close(Session session) { impl_->sessions->close(sessio
 
 bool StreamingRecognizer::step() {
   if (!impl_->sessions->ready()) return false;
-  impl_->sessions->step();
+  // What it throws has ended the sessions, which are told as an event.
+  static_cast<void>(guarded([&]() -> Status {
+    impl_->sessions->step();
+    return {};
+  }));
   return true;
 }
 

@@ -199,6 +199,84 @@ TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
   EXPECT_FALSE(all->accept(session, babble(1)));
 }
 
+TEST_F(CtcEngine, ADecoderThatComputesNanFailsTheRecordingThatItRescores) {
+  Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
+  auto& tensor = checkpoint.tensors.tensors.at("decoder.left_decoder.decoders.0.feed_forward.w_2.weight");
+  const std::vector<float> broken(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
+  tensor.bytes = std::as_bytes(std::span(broken));
+  model = std::dynamic_pointer_cast<const models::CtcModel>(models::conformer::Model::load(checkpoint, {}, context).value());
+  TranscribeOptions options;
+  options.ctc.decode = "attention_rescoring";
+  const auto transcript = run(babble(1), options);
+  ASSERT_FALSE(transcript);
+  EXPECT_THAT(transcript.error().message(), HasSubstr("NaN or infinity in the decoder"));
+  options.ctc.decode = "ctc_prefix_beam_search";
+  EXPECT_TRUE(run(babble(1), options));
+  const auto all = sessions();
+  const auto session = *all->open(16000);
+  ASSERT_TRUE(all->accept(session, babble(2)));
+  ASSERT_TRUE(all->finish(session));
+  while (all->ready()) all->step();
+  EXPECT_EQ(all->take_events(session).back().kind, StreamEvent::Kind::failed);
+}
+
+// Fails as a GPU does, at the call of a layer.
+struct FailingLayer : RunObserver {
+  void not_finite(std::string_view, std::int64_t) override {}
+  bool wants_times() const override { return true; }
+  void layer_time(std::string_view, const LayerCall&) override {
+    if (until >= 0 && until-- == 0) throw GpuError("a kernel that fails");
+  }
+  int until = -1;
+};
+
+TEST_F(CtcEngine, LosesOneRequestToAFailureWhereverItIs) {
+  FailingLayer failing;
+  context.observer = &failing;
+  const auto samples = babble(1.3, 240);
+  const auto expected = run(samples).value();
+  for (int layer = 0, failures = 1; failures > 0; ++layer) {
+    failures = 0;
+    const auto transcribes = transcriber();
+    TestAudio first(samples), second(samples);
+    failing.until = layer;
+    try {
+      std::ignore = transcribes->transcribe(first, {}, {});
+    } catch (const GpuError&) {
+      ++failures;
+    }
+    failing.until = -1;
+    const auto next = transcribes->transcribe(second, {}, {});
+    ASSERT_TRUE(next) << layer << ": " << next.error().message();
+    EXPECT_EQ(next->text, expected.text) << layer;
+    ASSERT_LT(layer, 1000);
+  }
+}
+
+TEST_F(CtcEngine, AFailureEndsTheSessionsThatAreOpenAndNoLaterOne) {
+  FailingLayer failing;
+  context.observer = &failing;
+  const auto samples = babble(2, 300);
+  const auto expected = told(stream(samples, 1600));
+  for (const int layer : {0, 4, 11, 40}) {
+    const auto all = sessions();
+    const auto session = *all->open(16000);
+    ASSERT_TRUE(all->accept(session, samples));
+    failing.until = layer;
+    EXPECT_THROW(while (all->ready()) all->step(), GpuError) << layer;
+    failing.until = -1;
+    EXPECT_FALSE(all->ready());
+    EXPECT_EQ(all->take_events(session).back().kind, StreamEvent::Kind::failed);
+    EXPECT_FALSE(all->accept(session, samples));
+    all->close(session);
+    const auto next = *all->open(16000);
+    ASSERT_TRUE(all->accept(next, samples));
+    ASSERT_TRUE(all->finish(next));
+    while (all->ready()) all->step();
+    EXPECT_EQ(told(all->take_events(next)), expected) << layer;
+  }
+}
+
 TEST_F(CtcEngine, AUnitTableOfOtherUnitsIsRefused) {
   const auto refusal_of = [&](const std::string& from, const std::string& to, const std::string& yaml = {}) {
     Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());

@@ -40,15 +40,37 @@ struct CtcTranscriber::Impl {
   std::unique_ptr<MelDevice> front_end;  // null: the processor
   StageTimes times;
 
+  Status open_state() {
+    if (state == nullptr) state = TRY(model->new_state(context));
+    return {};
+  }
+
+  // After an internal error the state goes, with the utterances that are open in it and what is half done.
+  class StateInUse {
+   public:
+    explicit StateInUse(std::unique_ptr<models::CtcState>& state) : state_(state) {}
+    ~StateInUse() {
+      if (!done_) state_.reset();
+    }
+    StateInUse(const StateInUse&) = delete;
+    StateInUse& operator=(const StateInUse&) = delete;
+    void done() { done_ = true; }
+
+   private:
+    std::unique_ptr<models::CtcState>& state_;
+    bool done_ = false;
+  };
+
   // Takes up to so many recordings from `admit` until it gives none, and decodes an utterance of each at a time.
   template <class Admit>
   void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
            InOrder& results) {
+    StateInUse in_use(state);
     std::vector<ActiveCtc> active;
     std::vector<InFlight> pass;
     while (true) {
       admit(active, limit - active.size());
-      if (active.empty()) return;
+      if (active.empty()) return in_use.done();
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       pass.clear();
       for (ActiveCtc& entry : active) {
@@ -224,12 +246,12 @@ CtcTranscriber::~CtcTranscriber() = default;
 Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<const models::CtcModel> model,
                                                             ExecContext context, int batch_size) {
   auto impl = std::make_unique<Impl>();
-  impl->state = TRY(model->new_state(context));
   const MelRecipe recipe = TRY(fbank_recipe(model->front_end()));
   impl->front_end = TRY(open_front_end(context, recipe));
   impl->model = std::move(model);
   impl->context = context;
   impl->batch_size = batch_size;
+  TRY(impl->open_state());
   return std::unique_ptr<Transcriber>(new CtcTranscriber(std::move(impl)));
 }
 
@@ -249,6 +271,7 @@ StageTimes CtcTranscriber::stage_times() const { return impl_->times; }
 Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const TranscribeOptions& options,
                                               const Callbacks& callbacks) {
   const CtcPlan plan = TRY(make_ctc_plan(options, *impl_->model));
+  TRY(impl_->open_state());
   std::optional<Result<Transcript>> transcript;
   const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
   InOrder results(done);
@@ -266,8 +289,9 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
 void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, const TranscribeOptions& options,
                                      const Callbacks& callbacks, const Done& done) {
   const auto plan = make_ctc_plan(options, *impl_->model);
-  if (!plan) {
-    for (std::size_t i = 0; i < count; ++i) done(i, unexpected(plan.error()));
+  const Status ready = plan ? impl_->open_state() : Status(unexpected(plan.error()));
+  if (!ready) {
+    for (std::size_t i = 0; i < count; ++i) done(i, unexpected(ready.error()));
     return;
   }
   double finished = 0;  // seconds of the recordings that are over

@@ -137,16 +137,19 @@ struct StreamingSessions::Impl {
     return rescored_results(rescored.value()[0]);
   }
 
-  // Ends the utterance at hand: a segment, if something was recognised.
+  // Ends the utterance at hand: a segment, if something was recognised. The session is over if that failed.
   void end_utterance(Session& session, std::string why) {
     const std::int64_t frames = state->frames(session.utterance);
     if (frames > 0 && !session.search->best().empty()) {
+      const std::vector<CtcResult> found = results(session);
+      end_faulty();  // of rescoring
+      if (session.over) return;
       StreamEvent event;
       event.kind = StreamEvent::Kind::final;
       event.utterance = session.count;
       event.time = seconds(session, frames);
       event.endpoint = std::move(why);
-      event.segment = make_segment(plan, results(session).front(), seconds(session, 0),
+      event.segment = make_segment(plan, found.front(), seconds(session, 0),
                                    static_cast<double>(frames) * plan.seconds_per_frame());
       event.segment.id = session.count++;
       event.text = event.segment.text;
@@ -157,6 +160,7 @@ struct StreamingSessions::Impl {
 
   void end_session(Session& session) {
     end_utterance(session, {});
+    if (session.over) return;
     StreamEvent event;
     event.kind = StreamEvent::Kind::done;
     event.utterance = session.count;
@@ -182,8 +186,25 @@ struct StreamingSessions::Impl {
                                               session.search->trailing_frames() < frames, plan.seconds_per_frame());
     if (const auto endpoint = decode::find_endpoint(rules, progress)) {
       end_utterance(session, endpoint->why);
-      begin_utterance(session);
+      if (!session.over) begin_utterance(session);
     }
+  }
+
+  static void fail(Session& session, std::string why) {
+    StreamEvent event;
+    event.kind = StreamEvent::Kind::failed;
+    event.utterance = session.count;
+    event.text = std::move(why);
+    session.events.push_back(std::move(event));
+    session.over = true;
+  }
+
+  // After an internal error: what is half done in the state is every session's.
+  void lose_state(const std::string& why) {
+    for (const auto& session : sessions) {
+      if (session != nullptr && !session->over) fail(*session, why);
+    }
+    state.reset();
   }
 
   // Ends the sessions whose utterances were not finite.
@@ -191,13 +212,8 @@ struct StreamingSessions::Impl {
     while (const auto fault = state->take_fault()) {
       for (const auto& session : sessions) {
         if (session == nullptr || session->over || session->utterance != fault->row) continue;
-        StreamEvent event;
-        event.kind = StreamEvent::Kind::failed;
-        event.utterance = session->count;
-        event.text = fault_error(*fault).message();
-        session->events.push_back(std::move(event));
+        fail(*session, fault_error(*fault).message());
         state->close(session->utterance);
-        session->over = true;
       }
     }
   }
@@ -207,6 +223,25 @@ struct StreamingSessions::Impl {
     for (const auto& session : sessions) {
       if (session != nullptr && !session->over && session->finished && !prepare(*session)) end_session(*session);
     }
+  }
+
+  void step() {
+    std::vector<models::UtteranceId> utterances;
+    std::vector<Impl::Session*> advancing;
+    for (const auto& session : sessions) {
+      if (session == nullptr || !prepare(*session)) continue;
+      utterances.push_back(session->utterance);
+      advancing.push_back(session.get());
+    }
+    if (!utterances.empty()) {
+      state->step(utterances, plan.tokens_of_frame());
+      end_faulty();
+      search(advancing);
+      for (Impl::Session* session : advancing) {
+        if (!session->over) advance(*session);
+      }
+    }
+    end_finished();
   }
 };
 
@@ -247,6 +282,7 @@ Result<StreamingSessions::SessionId> StreamingSessions::open(int sample_rate) {
   const FbankOptions& front_end = impl_->model->front_end();
   auto resampler = TRY(Resampler::create(sample_rate, front_end.sample_rate));
   auto fbank = TRY(Fbank::make(front_end));
+  if (impl_->state == nullptr) impl_->state = TRY(impl_->model->new_state(impl_->context));
   auto session = std::make_unique<Impl::Session>(std::move(resampler), std::move(fbank));
   impl_->begin_utterance(*session);
   auto& sessions = impl_->sessions;
@@ -306,22 +342,12 @@ bool StreamingSessions::ready() const {
 }
 
 void StreamingSessions::step() {
-  std::vector<models::UtteranceId> utterances;
-  std::vector<Impl::Session*> advancing;
-  for (const auto& session : impl_->sessions) {
-    if (session == nullptr || !impl_->prepare(*session)) continue;
-    utterances.push_back(session->utterance);
-    advancing.push_back(session.get());
+  try {
+    impl_->step();
+  } catch (const std::exception& error) {
+    impl_->lose_state(error.what());
+    throw;
   }
-  if (!utterances.empty()) {
-    impl_->state->step(utterances, impl_->plan.tokens_of_frame());
-    impl_->end_faulty();
-    impl_->search(advancing);
-    for (Impl::Session* session : advancing) {
-      if (!session->over) impl_->advance(*session);
-    }
-  }
-  impl_->end_finished();
 }
 
 std::vector<StreamEvent> StreamingSessions::take_events(SessionId id) {

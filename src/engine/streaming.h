@@ -38,7 +38,7 @@ class StreamingSessions {
   // Whether step() would compute something.
   bool ready() const;
   // Advances every session that has a chunk's audio by one chunk, in one pass. Afterwards their events are
-  // there.
+  // there. What it throws (a GPU that fails, lack of memory) has ended all sessions that were open, with an event.
   void step();
 
   // Events since the last call, in order. After finish() the last one is `done`, when all audio is decoded.

@@ -37,6 +37,7 @@ void LayerList::place(Gpu& gpu) const {
   for (const Embedding* layer : embeddings) layer->place(gpu);
   for (const Table& table : tables) table.values->place(gpu);
   for (const auto& move : moves) move(gpu);
+  gpu.wait();  // other queues of the card, a clone's, read them from now on
 }
 
 void LayerList::reserve(ExecContext& context) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -356,9 +357,16 @@ void Gpu::tell(RunObserver& observer) {
 void Gpu::State::allow_shared(const KernelLaunch& launch) {
   std::size_t& limit = shared_limits.try_emplace(launch.kernel, kSharedByDefault).first->second;
   if (launch.shared_bytes <= limit) return;
-  check(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(launch.shared_bytes)),
-        launch.name);
+  // It is the kernel's on this card, for all queues: another one may have asked for more, which must stay.
+  static std::mutex asking;
+  const std::lock_guard lock(asking);
+  cudaFuncAttributes attributes = {};
+  check(cudaFuncGetAttributes(&attributes, launch.kernel), launch.name);
+  if (launch.shared_bytes > static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes)) {
+    check(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(launch.shared_bytes)),
+          launch.name);
+  }
   limit = launch.shared_bytes;
 }
 
@@ -441,6 +449,7 @@ void Gpu::drop_section() noexcept {
   s.section.clear();
   s.passed.clear();
   s.clock.drop();
+  s.failed_start = cudaSuccess;  // of a part of this section: it has failed already, and the next one has not
 }
 
 bool Gpu::starts_graphs() const { return state_->graphs; }

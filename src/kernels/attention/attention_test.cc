@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/attention/few_plan.h"
 #include "kernels/attention/layout.h"
 #include "kernels/attention/op.h"
 #include "kernels/lane_report.h"
@@ -325,6 +326,33 @@ TEST(KvCache, RefusesToOverflow) {
   Case test({1, 8, 1, 4}, 1);
   test.fill(context);
   EXPECT_THROW(kv_append(context, test.kv, test.k.data(), 9, test.v.data(), 10, 6), InternalError);
+}
+
+// What a block asks for is there on every card that kernels are compiled for: 227, 163 and 99 KiB, less what it has
+// without asking.
+TEST(FewQueriesOnGpu, FitIntoTheSharedMemoryOfTheCard) {
+  using namespace cuda;
+  for (const std::size_t most : {226u << 10, 162u << 10, 98u << 10}) {
+    for (const std::size_t bytes : {2u, 4u}) {
+      for (const int queries : {1, 4, 8}) {
+        for (const int dim : {8, 24, 40, 64, 72, 80, 128, 256}) {
+          for (const std::int64_t longest : {1, 64, 448, 513, 1500, 3000, 20'000}) {
+            const FewLayout layout = few_layout(bytes, queries, dim, longest, longest == 513, most);
+            EXPECT_LE(few_shared(bytes, layout.plan, layout.rows, queries, dim), most)
+                << bytes << " bytes, " << queries << " queries, " << dim << ", " << longest;
+            EXPECT_TRUE(layout.plan.tile >= kKeys && layout.plan.tile % kKeys == 0);
+            EXPECT_GE(layout.plan.stride, longest);
+          }
+        }
+      }
+    }
+  }
+  // With room for it: tiles of 512 columns of panels, and numerators inside up to 64 KiB.
+  EXPECT_EQ(few_layout(4, 8, 64, 2048, false, 226 << 10).plan.tile, 128);
+  EXPECT_EQ(few_layout(4, 8, 64, 2048, false, 226 << 10).rows, Rows::inside);
+  EXPECT_EQ(few_layout(4, 8, 64, 2049, false, 226 << 10).rows, Rows::outside);
+  // A decoder's step over a window stays in shared memory where there is little.
+  EXPECT_EQ(few_layout(4, 1, 64, 1500, false, 98 << 10).rows, Rows::inside);
 }
 
 }  // namespace

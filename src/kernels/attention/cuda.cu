@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "kernels/attention/cuda.h"
 #include "kernels/attention/few_queries.cuh"
@@ -24,24 +25,31 @@ constexpr int queries_of(Form form) {
   }
 }
 
-// Whether tiles would take the sequence. Their unused rows are worth it from some queries on.
-bool fits_tiles(const AttentionArgs& args) {
+// Bytes of shared memory that the kernels have without asking, at most.
+constexpr std::size_t kStatic = 1024;
+
+// Whether tiles would take the sequence, with `shared` bytes of shared memory. Their unused rows are worth it from some
+// queries on.
+bool fits_tiles(const AttentionArgs& args, std::size_t shared) {
   constexpr std::int64_t kMany = 16;
-  constexpr std::int64_t kDepth = 512;  // that shared memory holds for 64 queries
-  const std::int64_t depth = args.kv->head_dim * (args.positions != nullptr ? 2 : 1);
-  return args.queries >= kMany && depth <= kDepth && args.weights == nullptr;
+  constexpr int kDepth = 512;  // at most, of queries in shared memory
+  const int depth = args.kv->head_dim * (args.positions != nullptr ? 2 : 1);
+  const std::size_t bytes =
+      args.kv->storage == DType::f32 ? cuda::many_shared<float>(depth) : cuda::many_shared<Half>(depth);
+  return args.queries >= kMany && depth <= kDepth && bytes <= shared && args.weights == nullptr;
 }
 // How the sequences of a call are spread over the kernels.
 struct Choice {
   bool mixed;  // precision, where it is taken
   bool tiles;  // for those that fit
   bool some;   // for those of several queries that are no tiles'
+  std::size_t shared;  // bytes of shared memory that a launch may ask for
 };
 // Whether there are enough of them to keep the GPU busy: a block of a few queries is done much sooner.
-bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool mixed) {
+bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool mixed, std::size_t shared) {
   std::int64_t blocks = 0;
   for (const AttentionArgs& args : sequences) {
-    if (fits_tiles(args) && !(mixed && args.mixed)) blocks += args.kv->heads * cuda::divide_up(args.queries, cuda::kTile);
+    if (fits_tiles(args, shared) && !(mixed && args.mixed)) blocks += args.kv->heads * cuda::divide_up(args.queries, cuda::kTile);
   }
   return 2 * blocks >= gpu.info().multiprocessors;
 }
@@ -49,7 +57,7 @@ bool worth_tiles(const Gpu& gpu, std::span<const AttentionArgs> sequences, bool 
 bool worth_some(const Gpu& gpu, std::span<const AttentionArgs> sequences, Choice choice) {
   std::int64_t blocks = 0;
   for (const AttentionArgs& args : sequences) {
-    const bool others = args.queries == 1 || (choice.mixed && args.mixed) || (choice.tiles && fits_tiles(args));
+    const bool others = args.queries == 1 || (choice.mixed && args.mixed) || (choice.tiles && fits_tiles(args, choice.shared));
     if (!others) blocks += args.kv->heads * cuda::divide_up(args.queries, kFew);
   }
   return blocks > gpu.info().multiprocessors;
@@ -57,7 +65,7 @@ bool worth_some(const Gpu& gpu, std::span<const AttentionArgs> sequences, Choice
 Form form_of(const AttentionArgs& args, Choice choice) {
   if (choice.mixed && args.mixed) return Form::mixed;
   if (args.queries == 1) return Form::one;
-  if (choice.tiles && fits_tiles(args)) return Form::many;
+  if (choice.tiles && fits_tiles(args, choice.shared)) return Form::many;
   return choice.some && args.queries > kFew ? Form::some : Form::few;
 }
 
@@ -87,26 +95,14 @@ Batch take(std::span<const AttentionArgs> all, Form form, Choice choice, std::si
   return batch;
 }
 
-cuda::FewPlan few_plan(const Batch& batch) {
-  constexpr std::int64_t kColumns = 64 * 128 / kKeys;  // of panels, of a tile
-  constexpr std::int64_t kStep = 64;  // of the stride: the steps of a decoder seldom change it
-  const std::int64_t panels = std::max<std::int64_t>(1, kColumns / batch.sequences.dim);
-  return {.tile = static_cast<int>(panels * kKeys),
-          .stride = static_cast<int>(cuda::divide_up(batch.longest, kStep) * kStep),
-          .outer = nullptr};
-}
-
 constexpr int kDim = 64;  // of the heads of all models so far: kernels of their own
 
-cuda::Rows rows_of(const Gpu& gpu, const Batch& batch, const cuda::FewPlan& plan, int queries) {
-  constexpr std::size_t kSharedMemory = 64 << 10;  // that numerators may take
+cuda::FewLayout few_layout(const Gpu& gpu, const Batch& batch, std::size_t bytes, int queries, std::size_t shared) {
   constexpr std::int64_t kAlone = 512;  // positions whose scores are not worth a kernel of their own
-  const std::size_t row = static_cast<std::size_t>(plan.stride) * sizeof(float);
-  if (row * static_cast<std::size_t>(queries) > kSharedMemory) return cuda::Rows::outside;
   const bool room =
       2 * batch.sequences.items <= gpu.info().multiprocessors;  // for blocks that compute scores only
-  return room && batch.longest > kAlone && batch.sequences.dim == kDim ? cuda::Rows::handed
-                                                                       : cuda::Rows::inside;
+  const bool hands_over = room && batch.longest > kAlone && batch.sequences.dim == kDim;
+  return cuda::few_layout(bytes, queries, batch.sequences.dim, batch.longest, hands_over, shared);
 }
 
 bool any_positions(const Batch& batch) {
@@ -115,11 +111,10 @@ bool any_positions(const Batch& batch) {
 }
 
 template <class T, int kQueries>
-void run_few(Gpu& gpu, const Batch& batch) {
+void run_few(Gpu& gpu, const Batch& batch, std::size_t shared) {
   using cuda::Rows;
   const Sequences& sequences = batch.sequences;
-  cuda::FewPlan plan = few_plan(batch);
-  const Rows rows = rows_of(gpu, batch, plan, kQueries);
+  auto [plan, rows] = few_layout(gpu, batch, sizeof(T), kQueries, shared);
   if (rows != Rows::inside) {
     const std::int64_t floats = std::int64_t{sequences.items} * kQueries * plan.stride;
     plan.outer = reinterpret_cast<float*>(gpu.scratch(static_cast<std::size_t>(floats) * sizeof(float)));
@@ -135,7 +130,7 @@ void run_few(Gpu& gpu, const Batch& batch) {
                       : sequences.dim == kDim ? cuda::few_queries<T, kQueries, kDim, Rows::inside>
                                               : cuda::few_queries<T, kQueries, 0, Rows::inside>;
   cuda::launch(gpu, "attention", kernel, {.x = sequences.items}, cuda::kFewThreads,
-               cuda::few_shared<T>(plan, rows, kQueries, sequences.dim), sequences.pass(gpu), plan);
+               cuda::few_shared(sizeof(T), plan, rows, kQueries, sequences.dim), sequences.pass(gpu), plan);
 }
 
 template <class T>
@@ -153,14 +148,14 @@ void run_many(Gpu& gpu, const Batch& batch) {
 }
 
 template <class T>
-void run(Gpu& gpu, Form form, const Batch& batch) {
+void run(Gpu& gpu, Form form, const Batch& batch, std::size_t shared) {
   switch (form) {
     case Form::one:
-      return run_few<T, 1>(gpu, batch);
+      return run_few<T, 1>(gpu, batch, shared);
     case Form::few:
-      return run_few<T, kFew>(gpu, batch);
+      return run_few<T, kFew>(gpu, batch, shared);
     case Form::some:
-      return run_few<T, kSome>(gpu, batch);
+      return run_few<T, kSome>(gpu, batch, shared);
     case Form::many:
       return run_many<T>(gpu, batch);
     case Form::mixed:
@@ -168,21 +163,36 @@ void run(Gpu& gpu, Form form, const Batch& batch) {
   }
 }
 
+// Bytes of shared memory that a block may have on the card: 99 KiB on some, 227 on others.
+std::size_t shared_memory(const Gpu& gpu) {
+  int bytes = 0;
+  const cudaError_t status = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu.info().index);
+  if (status != cudaSuccess) {
+    throw GpuError(std::string("the GPU failed: asking for its shared memory: ") + cudaGetErrorString(status));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
 }  // namespace
 
 void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic) {
+  attention_cuda(gpu, sequences, arithmetic, shared_memory(gpu));
+}
+
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic, std::size_t all_shared) {
+  const std::size_t shared = all_shared - kStatic;
   const bool mixed = arithmetic != Arithmetic::float32;
   if (mixed) attention_mixed_cuda(gpu, sequences, arithmetic);
-  Choice choice{.mixed = mixed, .tiles = worth_tiles(gpu, sequences, mixed), .some = false};
+  Choice choice{.mixed = mixed, .tiles = worth_tiles(gpu, sequences, mixed, shared), .some = false, .shared = shared};
   choice.some = worth_some(gpu, sequences, choice);
   for (const Form form : kForms) {
     for (std::size_t next = 0; next < sequences.size();) {
       const Batch batch = take(sequences, form, choice, next);
       if (batch.sequences.count == 0) continue;
       if (batch.storage == DType::f32) {
-        run<float>(gpu, form, batch);
+        run<float>(gpu, form, batch, shared);
       } else {
-        run<Half>(gpu, form, batch);
+        run<Half>(gpu, form, batch, shared);
       }
     }
   }

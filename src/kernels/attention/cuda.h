@@ -2,6 +2,7 @@
 // are device memory, in the layout of layout.h; the structs are host memory.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "device/arithmetic.h"
@@ -11,6 +12,8 @@
 namespace oasr::kernels {
 
 void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic);
+// The same as on a card whose blocks may have so many bytes of shared memory, for tests: no more than they have.
+void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic, std::size_t shared);
 // The lengths of the caches stay: kv_cache.cc sets them.
 void kv_append_cuda(Gpu& gpu, std::span<const AppendArgs> appends);
 void kv_copy_cuda(Gpu& gpu, std::span<const CopyArgs> copies);

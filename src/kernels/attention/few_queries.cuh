@@ -8,6 +8,7 @@
 // longest.
 #pragma once
 
+#include "kernels/attention/few_plan.h"
 #include "kernels/attention/sequences.cuh"
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/exact.cuh"
@@ -16,33 +17,9 @@
 namespace oasr::kernels::cuda {
 
 inline constexpr int kFewThreads = 512;
-inline constexpr int kFewStages = 3;
 
-struct FewPlan {
-  int tile;      // positions of a tile of values, whole panels
-  int stride;    // floats of a row of numerators: whole panels
-  float* outer;  // scores or numerators in device memory, [blocks, queries, stride]; or null
-};
-
-// Where scores and numerators are.
-enum class Rows {
-  inside,   // scores computed by the block, numerators in shared memory
-  handed,   // scores come from few_scores(), numerators in shared memory
-  outside,  // scores computed by the block, numerators in device memory
-};
-
-// Numbers of a column of a panel of values in shared memory: eight threads that load 16 bytes of neighbouring
-// columns each meet no bank twice.
 template <class T>
-inline constexpr int kColumn = static_cast<int>(kKeys) + 16 / static_cast<int>(sizeof(T));
-
-// Bytes of shared memory.
-template <class T>
-std::size_t few_shared(const FewPlan& plan, Rows rows, int queries, int dim) {
-  const std::size_t values = sizeof(T) * kFewStages * (plan.tile / kKeys) * dim * kColumn<T>;
-  const std::size_t numerators = rows == Rows::outside ? 0 : sizeof(float) * queries * plan.stride;
-  return values + numerators + sizeof(float) * queries * (2 * dim);
-}
+inline constexpr int kColumn = few_column(sizeof(T));
 
 // Four neighbouring numbers as they are stored, and as floats.
 template <class T>

@@ -52,6 +52,18 @@ class NormOnGpu : public OnGpu {
   }
 };
 
+// What a kernel may take of shared memory is one number for all queues of a card.
+TEST_F(NormOnGpu, TakesMuchSharedMemoryWhereAnotherQueueTookLess) {
+  expect_equal(5, 5000, 0, false);
+  auto other = Gpu::open(0).value();
+  std::swap(gpu_, other);
+  context_.gpu = gpu_.get();
+  expect_equal(5, 2500, 0, false);
+  std::swap(gpu_, other);
+  context_.gpu = gpu_.get();
+  expect_equal(5, 5000, 0, false);
+}
+
 TEST_F(NormOnGpu, EqualsTheReferenceOnRaggedShapes) {
   for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 64, 130}) {
     for (const std::int64_t d : {1, 3, 15, 16, 17, 33, 80, 256, 384, 511, 512, 900, 1280}) {

@@ -264,15 +264,15 @@ void State::finish_step(std::span<const UtteranceId> utterances, Matrix output) 
     keep(at(utterances[i]), output.row_range(row, pieces_[i].rows));
     row += pieces_[i].rows;
   }
-  note_faults(utterances);
+  note_faults(utterances, "ctc.ctc_lo");
 }
 
 // A layer that met NaN names itself; whose it was shows in the log-probabilities, unless int8 made
 // zeros of it: then it may be anybody's.
-void State::note_faults(std::span<const UtteranceId> utterances) {
+void State::note_faults(std::span<const UtteranceId> utterances, const char* head) {
   const std::string layer = watch_.take();
   const auto note = [&](UtteranceId id) {
-    faults_.push_back({.layer = layer.empty() ? "ctc.ctc_lo" : layer, .row = id});
+    faults_.push_back({.layer = layer.empty() ? head : layer, .row = id});
   };
   const std::size_t before = faults_.size();
   for (const UtteranceId id : utterances) {
@@ -371,6 +371,13 @@ void State::score(std::span<const Item> items) {
   CHECK(network_->left.has_value(), "a model with a decoder");
   score_direction(*network_->left, items, true);
   if (network_->right) score_direction(*network_->right, items, false);
+  std::vector<UtteranceId> utterances;
+  const auto finite = [](float value) { return std::isfinite(value); };
+  for (const Item& item : items) {
+    if (std::ranges::find(utterances, item.utterance) == utterances.end()) utterances.push_back(item.utterance);
+    if (!std::ranges::all_of(item.left, finite) || !std::ranges::all_of(item.right, finite)) at(item.utterance).faulty = true;
+  }
+  note_faults(utterances, "the decoder");
 }
 
 // sos and the tokens of hypotheses in, log-probabilities of the tokens and eos out. On a GPU the hypotheses of many

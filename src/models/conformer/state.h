@@ -51,7 +51,7 @@ class State final : public CtcState {
     decode::CtcFrames likeliest;
     std::int64_t first_row = 0;     // of them among the step's
     std::vector<TokenId> newest;    // of the last frame so far: the likeliest, if they were asked for
-    bool faulty = false;            // some are not finite
+    bool faulty = false;            // some are not finite, or scores of hypotheses since then
   };
 
   // Notes what layers report as not finite.
@@ -87,7 +87,8 @@ class State final : public CtcState {
   void take_likeliest(std::span<const UtteranceId> utterances, std::int64_t rows, int width);
   void take_rows(std::span<const UtteranceId> utterances, Matrix logits);
   void finish_step(std::span<const UtteranceId> utterances, Matrix output);
-  void note_faults(std::span<const UtteranceId> utterances);
+  // head: the layer, if none has told.
+  void note_faults(std::span<const UtteranceId> utterances, const char* head);
   void score_direction(const Decoder& decoder, std::span<const Item> items, bool left);
   void score_pass(const Decoder& decoder, std::span<const Item* const> items, bool left);
   void look_up(const Decoder& decoder, Matrix hidden, std::span<const TokenId> wanted);
