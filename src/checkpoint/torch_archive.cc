@@ -203,7 +203,7 @@ Result<std::span<const PickleId>> TorchArchive::arguments(PickleId id,
 
 // ("storage", torch.<T>Storage, key, location, numel). An UntypedStorage counts bytes; its dtype
 // must be known already.
-Status TorchArchive::fill_storage(View& view, PickleId storage) const {
+Status TorchArchive::fill_storage(View& view, PickleId storage) {
   const auto refuse = [&](const std::string& why) {
     return bad_torch("the storage of '" + view.name + "' " + why);
   };
@@ -231,6 +231,10 @@ Status TorchArchive::fill_storage(View& view, PickleId storage) const {
   const auto* entry = zip_.find(folder_ + key);
   if (entry == nullptr) return refuse("(" + key + ") is missing");
   view.storage = TRY(zip_.in_place(*entry));
+  if (!checked_.contains(entry->header_offset)) {  // tensors can share it
+    TRY(zip_.extract(*entry, entry->size, [](std::span<const std::byte>) { return Status{}; }));
+    checked_.insert(entry->header_offset);
+  }
   const auto size = item_size(view.format);
   view.numel = view.storage.size() / size;
   const auto claimed = pickle_[items[4]].integer;
@@ -244,7 +248,7 @@ Status TorchArchive::fill_storage(View& view, PickleId storage) const {
 }
 
 // (storage, offset, size, stride[, requires_grad, hooks[, dtype in v3][, metadata]])
-Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name) const {
+Result<TorchArchive::View> TorchArchive::view(PickleId id, std::string_view name) {
   const auto items = TRY(arguments(id, name));
   View view;
   view.name = name;

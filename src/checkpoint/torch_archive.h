@@ -1,10 +1,12 @@
 // PyTorch's zip files (torch.save since 1.6): a pickle that describes, and storages beside it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,7 @@ class TorchArchive {
 
   // The tensor that a node rebuilds. Row-major views of a storage are borrowed from the file,
   // others (transposed, strided) are copied. Refuses every call that is not one of torch's ways to
-  // rebuild a tensor, and views that reach outside of their storage or expand it.
+  // rebuild a tensor, views that reach outside of their storage or expand it, and storages whose CRC-32 is wrong.
   Result<StoredTensor> tensor(PickleId id, std::string_view name);
 
   // What the tensors live in: the file and the copies.
@@ -40,8 +42,8 @@ class TorchArchive {
  private:
   struct View;
   Result<std::span<const PickleId>> arguments(PickleId id, std::string_view name) const;
-  Result<View> view(PickleId id, std::string_view name) const;
-  Status fill_storage(View& view, PickleId storage) const;
+  Result<View> view(PickleId id, std::string_view name);
+  Status fill_storage(View& view, PickleId storage);
   Result<StoredTensor> copy(const View& view);
 
   FileBytes file_;
@@ -51,6 +53,7 @@ class TorchArchive {
   Pickle pickle_;
   std::vector<std::shared_ptr<const void>> owners_;
   std::uint64_t copied_ = 0;  // bytes so far
+  std::unordered_set<std::uint64_t> checked_;  // storages whose CRC-32 is right, by the offset of their header
 };
 
 // True for the beginning of a torch file from before 1.6, which is one bare pickle after another.

@@ -209,6 +209,17 @@ TEST(OpenAi, RefusesCompressedTensorsAndWrongChecksums) {
   const auto corrupt =
       testing::zip_file({{.name = "a/data.pkl", .content = pickle, .crc_error = 1}});
   EXPECT_THAT(read(corrupt).error().message(), HasSubstr("wrong CRC-32"));
+  const auto of_weights = testing::zip_file({{.name = "a/data.pkl", .content = pickle},
+                                             {.name = "a/data/0", .content = kSix, .crc_error = 1}});
+  EXPECT_THAT(read(of_weights).error().message(), HasSubstr("'a/data/0' has a wrong CRC-32"));
+}
+
+// torch.serialization.set_crc32_options(False) leaves zeros.
+TEST(OpenAi, ReadsFilesWithoutChecksums) {
+  const auto pickle = p::checkpoint(p::text("w") + kMatrix);
+  const auto file = testing::zip_file({{.name = "a/data.pkl", .content = pickle, .crc_error = testing::crc_of(pickle)},
+                                       {.name = "a/data/0", .content = kSix, .crc_error = testing::crc_of(kSix)}});
+  EXPECT_TRUE(read(file)) << read(file).error().message();
 }
 
 TEST(OpenAi, RefusesDictsWithOddKeys) {

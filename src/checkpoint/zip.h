@@ -18,7 +18,7 @@ enum class ZipMethod : std::uint16_t { stored = 0, deflated = 8 };
 struct ZipEntry {
   std::string name;  // relative, '/'-separated, no "." or ".." component
   ZipMethod method = ZipMethod::stored;
-  std::uint32_t crc32 = 0;          // of the uncompressed bytes
+  std::uint32_t crc32 = 0;          // of the uncompressed bytes; 0: the writer computed none, as torch.save can
   std::uint64_t size = 0;           // uncompressed, as the directory claims
   std::uint64_t header_offset = 0;  // of the local header in the archive
   std::span<const std::byte> data;  // as it lies in the archive, borrowed
@@ -39,14 +39,14 @@ class ZipArchive {
   using Sink = std::function<Status(std::span<const std::byte>)>;
 
   // Hands the uncompressed bytes of `entry` to `sink` in pieces. An error (after some pieces may
-  // have been handed over) if the entry is larger than `limit` bytes, if its size or CRC-32 is not
-  // what the directory says, or if `sink` fails.
+  // have been handed over) if the entry is larger than `limit` bytes, if its size or CRC-32 (where there is one) is
+  // not what the directory says, or if `sink` fails.
   Status extract(const ZipEntry& entry, std::uint64_t limit, const Sink& sink) const;
 
   // The same into memory.
   Result<std::string> extract(const ZipEntry& entry, std::uint64_t limit) const;
 
-  // The bytes of a stored entry in place; the CRC-32 is not checked. Unsupported if deflated.
+  // The bytes of a stored entry in place, unchecked: extract() into nothing checks them. Unsupported if deflated.
   Result<std::span<const std::byte>> in_place(const ZipEntry& entry) const;
 
  private:
