@@ -174,6 +174,9 @@ void add_gate_options(CLI::App& command, QuantizeArguments& a) {
       ->check(CLI::Range(1, 1000))
       ->needs(manifest)
       ->group(group);
+  command.add_option("--device", o.device, "Of the gate and of measured times: auto (the first GPU, if any), cpu, cuda, cuda:N")
+      ->capture_default_str()
+      ->group(group);
   command
       .add_option("--budget", o.budget,
                   "Mix precisions: wer=0.05,bytes=60M,ms=40 (points, size, milliseconds a second "

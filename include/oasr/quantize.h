@@ -37,6 +37,7 @@ struct QuantizeOptions {
   bool analyze = false;   // also the error of every layer alone and with all before it
   bool dry_run = false;   // decides and reports, writes nothing
   bool force = false;     // replaces what is at the destination
+  std::string device = "auto";  // of the gate and the measured times, as EngineConfig::device
   int threads = 0;
   bool download = true;   // as EngineConfig::download
 

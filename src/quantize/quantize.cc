@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "api/device.h"
 #include "api/guard.h"
 #include "api/load_options.h"
 #include "device/thread_pool.h"
@@ -71,6 +72,7 @@ Status check_numbers(const QuantizeOptions& options) {
 Status check_quantize_options(const QuantizeOptions& options) {
   const Recipe recipe = TRY(recipe_of(options));
   TRY(check_numbers(options));
+  TRY(check_device(options.device));
   TRY(calibration_dtype(options.calib_dtype));
   if (options.calib_manifest.empty() && quantize::needs_calibration(recipe)) {
     // Convolutions make a recipe calibrate that by itself does not.
@@ -105,6 +107,7 @@ Result<QuantizeOutcome> quantize_model(const std::string& model, const std::stri
   return guarded([&]() -> Result<QuantizeOutcome> {
     TRY(check_quantize_options(options));
     Recipe recipe = TRY(recipe_of(options));
+    if (options.device != "auto") TRY(open_device(options.device));  // before anything is calibrated
     const auto source = TRY(locate_model(model, options.download));
     std::optional<quantize::Destination> drafts;
     if (!options.dry_run) {

@@ -302,6 +302,7 @@ const load::LoadedModel* Run::as_served() const { return bench_.dtype() ? nullpt
 Status Run::time_layers() {
   EngineConfig engine;
   engine.model = source_.string();
+  engine.device = options_.device;
   engine.threads = options_.threads;
   engine.download = false;
   const auto recordings = evenly_strided(audio_, kProbed);

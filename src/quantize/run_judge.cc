@@ -12,6 +12,7 @@ GateOptions Run::gate_options() const {
   gate.manifest = options_.gate_manifest;
   gate.max_wer_increase = options_.max_wer_increase;
   gate.normalizer = options_.gate_normalizer;
+  gate.engine.device = options_.device;
   gate.engine.threads = options_.threads;
   gate.engine.batch_size = 4;
   gate.engine.download = false;

@@ -273,6 +273,19 @@ TEST_F(Quantization, AFileThatIsMissingIsNoOption) {
   }
 }
 
+TEST_F(Quantization, QuantizeJudgesOnTheDeviceThatIsNamed) {
+  const auto on = [&](const char* device) {
+    return run({"quantize", source_, at("out"), "--recipe", "int8_w8a8_rtn", "--device", device});
+  };
+  const auto wrong = on("gpu");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(wrong.err.rfind(std::string(kRefused) + "--device: 'gpu' is not a device", 0), 0u) << wrong.err;
+  const auto beyond = on("cuda:999");
+  EXPECT_EQ(beyond.status, 1) << beyond.err;
+  EXPECT_FALSE(fs::exists(at("out")));
+  EXPECT_EQ(on("cpu").status, 0);
+}
+
 TEST_F(Quantization, AQuantizedFolderHasChosenItsLayers) {
   ASSERT_EQ(run({"convert", source_, at("v2"), "--quantization", "int8_w8a8"}).status, 0);
   EXPECT_EQ(run({"convert", at("v2"), at("again"), "--quantization", "int8_w8a8"}).status, 0);
