@@ -43,7 +43,7 @@ struct AudioInfo {
 // A forward-only stream of mono float samples in [-1, 1] (float files may exceed it); integers are
 // scaled by 2^-(bits-1), so that 16-bit audio at the target rate is exactly value / 32768. At
 // another rate n samples become floor(n * rate / file rate + 1/2), without delay. Memory does not
-// grow with length. NaN and infinity in the input are an error that names the position. Not
+// grow with length. NaN, infinity and beyond 1e9 in the input are an error that names the position. Not
 // thread-safe.
 class AudioSource {
  public:

@@ -3,17 +3,24 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 
 namespace oasr {
 namespace {
 
-Unexpected not_finite(const SampleBlock& block, std::size_t index, std::uint64_t first_frame) {
+std::string fault_of(float sample) {
+  if (std::isnan(sample)) return "not a number";
+  if (std::isinf(sample)) return "infinite";
+  return fmt::format("{:g}, which is beyond what speech is recognised in ({:g})", sample, kLoudest);
+}
+
+Unexpected not_usable(const SampleBlock& block, std::size_t index, std::uint64_t first_frame) {
   const auto channels = static_cast<std::size_t>(block.channels);
   const auto frame = first_frame + index / channels;
   return unexpected(ErrorCode::bad_audio,
                     fmt::format("sample {} ({}) of channel {} is {}", frame,
                                 seconds_text(frame, block.sample_rate), index % channels,
-                                std::isnan(block.samples[index]) ? "not a number" : "infinite"),
+                                fault_of(block.samples[index])),
                     {}, "repair the float samples, or convert them to integers");
 }
 
@@ -33,7 +40,7 @@ Status mix_down(const SampleBlock& block, std::optional<int> channel, std::uint6
     const auto first = static_cast<std::size_t>(channel.value_or(0));
     for (std::size_t frame = 0; frame < frames; ++frame) {
       const auto index = frame * channels + first;
-      if (!std::isfinite(block.samples[index])) return not_finite(block, index, first_frame);
+      if (!usable_sample(block.samples[index])) return not_usable(block, index, first_frame);
       mono[frame] = block.samples[index];
     }
     return {};
@@ -42,7 +49,7 @@ Status mix_down(const SampleBlock& block, std::optional<int> channel, std::uint6
     double sum = 0;
     for (std::size_t c = 0; c < channels; ++c) {
       const auto index = frame * channels + c;
-      if (!std::isfinite(block.samples[index])) return not_finite(block, index, first_frame);
+      if (!usable_sample(block.samples[index])) return not_usable(block, index, first_frame);
       sum += static_cast<double>(block.samples[index]);
     }
     mono[frame] = static_cast<float>(sum / static_cast<double>(channels));

@@ -7,6 +7,7 @@
 
 #include "audio/audio_source.h"
 #include "audio/memory_audio.h"
+#include "audio/mixdown.h"
 #include "audio/wav_bytes.h"
 #include "audio/wav_header.h"
 
@@ -231,10 +232,9 @@ TEST(Wav, ChannelsAreAveragedOrSelected) {
   EXPECT_EQ(error_of(file, {.channel = -1}).code, ErrorCode::invalid_argument);
 }
 
-TEST(Wav, LoudFloatChannelsDoNotOverflowTheMean) {
-  const float most = std::numeric_limits<float>::max();
-  EXPECT_THAT(samples_of(wav({.tag = 3, .channels = 2, .bits = 32}, real32(most) + real32(most))),
-              ElementsAre(most));
+TEST(Wav, FloatSamplesMayBeLoud) {
+  EXPECT_THAT(samples_of(wav({.tag = 3, .channels = 2, .bits = 32}, real32(kLoudest) + real32(kLoudest))),
+              ElementsAre(kLoudest));
 }
 
 TEST(Wav, NanAndInfinityAreErrorsThatNameThePosition) {
@@ -252,6 +252,8 @@ TEST(Wav, NanAndInfinityAreErrorsThatNameThePosition) {
               HasSubstr("sample 0 (0.000 s) of channel 0 is infinite"));
   // Too large for a float, and so infinite to everything that follows.
   EXPECT_THAT(error_of(wav({.tag = 3, .bits = 64}, real64(1e300))).what, HasSubstr("infinite"));
+  // Finite, but not what is computed of it.
+  EXPECT_THAT(error_of(stereo(24'001, 3e38F)).what, HasSubstr("channel 1 is 3e+38, which is beyond"));
   // The other channel can still be used.
   EXPECT_EQ(samples_of(stereo(24'001, nan), {.channel = 0}).size(), 20'000U);
 }

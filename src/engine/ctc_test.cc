@@ -397,6 +397,7 @@ TEST_F(CtcEngine, ASessionRefusesWhatComesAfterItsEnd) {
   const auto session = *all->open(16000);
   const std::vector<float> samples(1600, 0.0f), broken = {0.0f, std::nanf("")};
   EXPECT_THAT(all->accept(session, broken).error().message(), HasSubstr("not finite"));
+  EXPECT_THAT(all->accept(session, std::vector<float>(1600, -3e38f)).error().message(), HasSubstr("beyond 1e+09"));
   EXPECT_TRUE(all->accept(session, samples));
   EXPECT_TRUE(all->finish(session));
   EXPECT_THAT(all->accept(session, samples).error().message(), HasSubstr("takes no more audio"));

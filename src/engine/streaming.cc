@@ -1,8 +1,10 @@
 #include "engine/streaming.h"
 
-#include <algorithm>
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "audio/mixdown.h"
 #include "audio/resampler.h"
 #include "decode/rescoring.h"
 #include "engine/ctc_search.h"
@@ -11,10 +13,6 @@
 
 namespace oasr::engine {
 namespace {
-
-bool all_finite(std::span<const float> samples) {
-  return std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); });
-}
 
 Result<decode::EndpointOptions> endpoint_rules(const StreamingOptions& options) {
   decode::EndpointOptions rules;
@@ -306,7 +304,9 @@ Status StreamingSessions::accept(SessionId id, std::span<const float> samples) {
   if (session == nullptr) return no_session("is not open");
   if (session->finished) return no_session("was finished: it takes no more audio");
   if (session->over) return no_session("has failed: it takes no more audio");
-  if (!all_finite(samples)) return unexpected(ErrorCode::bad_audio, "samples are not finite", "session");
+  if (!std::ranges::all_of(samples, usable_sample)) {
+    return unexpected(ErrorCode::bad_audio, fmt::format("samples are not finite, or beyond {:g}", kLoudest), "session");
+  }
   session->resampled.clear();
   TRY(session->resampler.push(samples, session->resampled));
   round_to_16_bits(session->resampled);
