@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -53,7 +53,7 @@ class TorchArchive {
   Pickle pickle_;
   std::vector<std::shared_ptr<const void>> owners_;
   std::uint64_t copied_ = 0;  // bytes so far
-  std::unordered_set<std::uint64_t> checked_;  // storages whose CRC-32 is right, by the offset of their header
+  std::set<std::uint64_t> checked_;  // storages whose CRC-32 is right, by the offset of their header
 };
 
 // True for the beginning of a torch file from before 1.6, which is one bare pickle after another.
