@@ -11,7 +11,8 @@ threads: English, greedy, one temperature, no previous text, no VAD.
 Workloads: `cold`: one clip of 5 s, from the start of the process; `short`: clips of about 5 s, half
 AN4, half speechocean762, the model loaded and warm, no timestamps; `long`: ten minutes of read
 English with timestamps. Turns alternate: clip 1 by A, B, C, then clip 2 by A, B, C, and so on.
-Writes bench/results/cpu/peers-<model>-<threads>t[-<isa>].md and .json.
+Writes bench/results/cpu/peers-<model>-<threads>t[-<isa>].md and .json, or under --name; a record that is
+there stays, unless --replace is given.
 """
 
 import argparse
@@ -72,7 +73,12 @@ def parse_arguments():
     parser.add_argument("--worker", type=Path, help="oasr_peer_worker (default: it is built)")
     parser.add_argument("--isa", choices=ISAS, help="hold oasr and faster-whisper to instructions "
                         "(whisper.cpp's wheel can not be held)")
+    parser.add_argument("--name", help="of the record (default: peers-<model>-<threads>t[-<isa>])")
+    parser.add_argument("--replace", action="store_true", help="a record of that name")
     args = parser.parse_args()
+    args.name = args.name or f"peers-{args.model}-{args.threads}t" + (f"-{args.isa}" if args.isa else "")
+    if not args.replace and (args.out / f"{args.name}.md").exists():
+        parser.error(f"{args.out / args.name}.md is there: choose another --name, or say --replace")
     args.worker = args.worker and args.worker.resolve()
     # Not resolved: the Python of a virtual environment is a link to one that lacks its packages.
     args.python = args.python and os.path.abspath(args.python)

@@ -134,8 +134,7 @@ def write(args, engines, clips, results, versions, load_before):
         parts.append(make(engines, answers, clips=clips, normalize=normalize))
     text = "\n\n".join(part for part in parts if part) + "\n"
     args.out.mkdir(parents=True, exist_ok=True)
-    held = f"-{args.isa}" if args.isa else ""
-    stem = args.out / f"peers-{args.model}-{args.threads}t{held}"
+    stem = args.out / args.name
     stem.with_name(stem.name + ".md").write_text(text, encoding="utf-8")
     record = {**facts, "results": results}
     stem.with_name(stem.name + ".json").write_text(json.dumps(record, indent=1) + "\n")
