@@ -16,10 +16,17 @@ using ::testing::HasSubstr;
 struct CtcEngine : ::testing::Test {
   CtcEngine() { use(models::conformer::small_train_yaml()); }
 
-  void use(const std::string& train_yaml) {
-    const Checkpoint checkpoint = models::conformer::random_checkpoint(train_yaml);
+  void use(const std::string& train_yaml) { use(models::conformer::random_checkpoint(train_yaml)); }
+  void use(const Checkpoint& checkpoint) {
     model = std::dynamic_pointer_cast<const models::CtcModel>(
         models::conformer::Model::load(checkpoint, {}, context).value());
+  }
+  void use_nan_in(const std::string& weight) {
+    Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
+    auto& tensor = checkpoint.tensors.tensors.at(weight);
+    broken.assign(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
+    tensor.bytes = std::as_bytes(std::span(broken));
+    use(checkpoint);
   }
   std::unique_ptr<Transcriber> transcriber(int batch = 1) { return *Transcriber::create(model, context, batch); }
   Result<Transcript> run(const std::vector<float>& samples, const TranscribeOptions& options = {}) {
@@ -50,6 +57,7 @@ struct CtcEngine : ::testing::Test {
 
   ThreadPool pool{2};
   ExecContext context{.pool = &pool, .isa = detected_isa()};
+  std::vector<float> broken;  // numbers of the model
   std::shared_ptr<const models::CtcModel> model;
 };
 
@@ -180,11 +188,7 @@ TEST_F(CtcEngine, OneBadRecordingStopsNoOther) {
 }
 
 TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
-  Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
-  auto& tensor = checkpoint.tensors.tensors.at("encoder.encoders.1.feed_forward.w_2.weight");
-  const std::vector<float> broken(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
-  tensor.bytes = std::as_bytes(std::span(broken));
-  model = std::dynamic_pointer_cast<const models::CtcModel>(models::conformer::Model::load(checkpoint, {}, context).value());
+  use_nan_in("encoder.encoders.1.feed_forward.w_2.weight");
   const auto transcript = run(babble(1));
   ASSERT_FALSE(transcript);
   EXPECT_THAT(transcript.error().message(), HasSubstr("NaN or infinity"));
@@ -200,11 +204,7 @@ TEST_F(CtcEngine, AModelThatComputesNanNamesItselfAndFailsTheRecording) {
 }
 
 TEST_F(CtcEngine, ADecoderThatComputesNanFailsTheRecordingThatItRescores) {
-  Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
-  auto& tensor = checkpoint.tensors.tensors.at("decoder.left_decoder.decoders.0.feed_forward.w_2.weight");
-  const std::vector<float> broken(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
-  tensor.bytes = std::as_bytes(std::span(broken));
-  model = std::dynamic_pointer_cast<const models::CtcModel>(models::conformer::Model::load(checkpoint, {}, context).value());
+  use_nan_in("decoder.left_decoder.decoders.0.feed_forward.w_2.weight");
   TranscribeOptions options;
   options.ctc.decode = "attention_rescoring";
   const auto transcript = run(babble(1), options);

@@ -45,32 +45,27 @@ struct CtcTranscriber::Impl {
     return {};
   }
 
-  // After an internal error the state goes, with the utterances that are open in it and what is half done.
-  class StateInUse {
-   public:
-    explicit StateInUse(std::unique_ptr<models::CtcState>& state) : state_(state) {}
-    ~StateInUse() {
-      if (!done_) state_.reset();
-    }
-    StateInUse(const StateInUse&) = delete;
-    StateInUse& operator=(const StateInUse&) = delete;
-    void done() { done_ = true; }
-
-   private:
-    std::unique_ptr<models::CtcState>& state_;
-    bool done_ = false;
-  };
-
   // Takes up to so many recordings from `admit` until it gives none, and decodes an utterance of each at a time.
+  // After an internal error the state goes, with the utterances that are open in it and what is half done.
   template <class Admit>
   void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
            InOrder& results) {
-    StateInUse in_use(state);
+    try {
+      decode_all(plan, limit, callbacks, admit, results);
+    } catch (...) {
+      state.reset();
+      throw;
+    }
+  }
+
+  template <class Admit>
+  void decode_all(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
+                  InOrder& results) {
     std::vector<ActiveCtc> active;
     std::vector<InFlight> pass;
     while (true) {
       admit(active, limit - active.size());
-      if (active.empty()) return in_use.done();
+      if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       pass.clear();
       for (ActiveCtc& entry : active) {
