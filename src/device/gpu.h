@@ -27,6 +27,7 @@ struct GpuInfo {
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
   std::size_t l2_bytes = 0;
+  std::size_t shared_bytes = 0;  // of shared memory, that a block may have: 99 KiB on some, 227 on others
   int clock_mhz = 0, memory_clock_mhz = 0;  // at most
 };
 

@@ -163,16 +163,17 @@ void add_lanes(Problem& problem, const Place& place, const ScaledMMDataPtr& data
 struct TileName {
   ScaledMMTile tile;
   const char* name;
-  bool wide;
 };
 constexpr std::array kTileNames = {
-    TileName{ScaledMMTile::m16n32, "scaled_mm mma_sync m16n32", false},
-    TileName{ScaledMMTile::m32n32, "scaled_mm mma_sync m32n32", false},
-    TileName{ScaledMMTile::m64n32, "scaled_mm mma_sync m64n32", false},
-    TileName{ScaledMMTile::m64n64, "scaled_mm mma_sync m64n64", false},
-    TileName{ScaledMMTile::m128n128, "scaled_mm mma_sync m128n128", false},
-    TileName{ScaledMMTile::wide_m128n128, "scaled_mm wgmma m128n128", true},
-    TileName{ScaledMMTile::wide_m128n256, "scaled_mm wgmma m128n256", true},
+    TileName{ScaledMMTile::m16n16, "scaled_mm mma_sync m16n16"},
+    TileName{ScaledMMTile::m16n32, "scaled_mm mma_sync m16n32"},
+    TileName{ScaledMMTile::m32n32, "scaled_mm mma_sync m32n32"},
+    TileName{ScaledMMTile::m64n32, "scaled_mm mma_sync m64n32"},
+    TileName{ScaledMMTile::m64n64, "scaled_mm mma_sync m64n64"},
+    TileName{ScaledMMTile::m128n128, "scaled_mm mma_sync m128n128"},
+    TileName{ScaledMMTile::m128n256, "scaled_mm mma_sync m128n256"},
+    TileName{ScaledMMTile::wide_m128n128, "scaled_mm wgmma m128n128"},
+    TileName{ScaledMMTile::wide_m128n256, "scaled_mm wgmma m128n256"},
 };
 static_assert(kTileNames.size() == kScaledMMTiles.size());
 
@@ -184,6 +185,13 @@ bool fits(ScaledMMTile tile, std::int64_t m) {
   return m > 64 || tile <= ScaledMMTile::m64n64 || is_wide(tile);
 }
 
+// Why the GPU does not run it, or nothing.
+std::string missing_because(ScaledMMTile tile, const GpuInfo& gpu) {
+  if (scaled_mm_runs(tile, gpu)) return {};
+  return is_wide(tile) ? "wgmma needs compute capability 9.0 and a build for 90a"
+                       : "a block can not have so much shared memory on this card";
+}
+
 void add_tiles(Problem& problem, const Place& place, const ScaledMMDataPtr& data) {
   Gpu& gpu = *place.gpu;
   const KernelShape& s = data->shape;
@@ -192,7 +200,7 @@ void add_tiles(Problem& problem, const Place& place, const ScaledMMDataPtr& data
     if (row.tile != chosen && !fits(row.tile, s.m)) continue;
     Case c = scaled_mm_case(data, row.name, "int8");
     c.time.chosen = row.tile == chosen;
-    if (row.wide && !scaled_mm_has_wgmma(gpu.info())) c.time.missing = "wgmma needs compute capability 9.0 and a build for 90a";
+    c.time.missing = missing_because(row.tile, gpu.info());
     c.call = [data, &gpu, tile = row.tile](int set) -> Status {
       scaled_mm_cuda(gpu, data->args(set), data->out(set), tile);
       return {};

@@ -75,6 +75,7 @@ GpuInfo info_of(int index) {
           .multiprocessors = properties.multiProcessorCount,
           .memory_bytes = properties.totalGlobalMem,
           .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize),
+          .shared_bytes = properties.sharedMemPerBlockOptin,
           .clock_mhz = clock / 1000,
           .memory_clock_mhz = memory_clock / 1000};
 }

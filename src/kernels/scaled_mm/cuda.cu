@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "base/check.h"
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/launch.cuh"
@@ -15,13 +17,38 @@ using cuda::divide_up;
 // Rows, channels, warps (down, across, along k), bytes of k, stages, blocks of a multiprocessor. Those of few
 // rows read weights as fast as they come: all k of a channel is one block's, many slices ahead. Warps that share the k of
 // a slice also make the chain of sums of a long k shorter.
-using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 256, 8, 1>;
+using M16N16 = cuda::Int8Tile<16, 16, 1, 1, 8, 512, 6, 1>;
+using M16N32 = cuda::Int8Tile<16, 32, 1, 1, 8, 512, 4, 1>;
 using M32N32 = cuda::Int8Tile<32, 32, 2, 1, 4, 256, 6, 1>;
 using M64N32 = cuda::Int8Tile<64, 32, 2, 1, 4, 256, 6, 1>;
-using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 1, 128, 4, 2>;
+using M64N64 = cuda::Int8Tile<64, 64, 2, 2, 2, 256, 3, 1>;
 using M128N128 = cuda::Int8Tile<128, 128, 2, 2, 1, 128, 3, 2>;
+using M128N256 = cuda::Int8Tile<128, 256, 2, 4, 1, 128, 3, 1>;
 using WideM128N128 = cuda::Int8Tile<128, 128, 8, 1, 1, 128, 3, 2, cuda::MatrixUnit::wgmma, false>;
 using WideM128N256 = cuda::Int8Tile<128, 256, 8, 1, 1, 128, 4, 1, cuda::MatrixUnit::wgmma>;
+
+// Whether the card's blocks can have the shared memory of a tile.
+template <class Tile>
+bool fits(const GpuInfo& gpu) {
+  return Tile::kShared + sizeof(cuda::Int8Factors<Tile>) <= gpu.shared_bytes;
+}
+
+// Calls f with the type of a tile.
+template <class F>
+auto with_tile(ScaledMMTile tile, const F& f) {
+  switch (tile) {
+    case ScaledMMTile::m16n16: return f(std::type_identity<M16N16>());
+    case ScaledMMTile::m16n32: return f(std::type_identity<M16N32>());
+    case ScaledMMTile::m32n32: return f(std::type_identity<M32N32>());
+    case ScaledMMTile::m64n32: return f(std::type_identity<M64N32>());
+    case ScaledMMTile::m64n64: return f(std::type_identity<M64N64>());
+    case ScaledMMTile::m128n128: return f(std::type_identity<M128N128>());
+    case ScaledMMTile::m128n256: return f(std::type_identity<M128N256>());
+    case ScaledMMTile::wide_m128n128: return f(std::type_identity<WideM128N128>());
+    case ScaledMMTile::wide_m128n256: return f(std::type_identity<WideM128N256>());
+  }
+  CHECK(false, "a tile that is none");
+}
 
 template <class Tile, class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out) {
@@ -36,32 +63,10 @@ constexpr bool kCompiledWide = true;
 #else
 constexpr bool kCompiledWide = false;
 #endif
-// m64n32 needs more than the 99 KiB of shared memory that every architecture has.
-bool has_much_shared_memory(const GpuInfo& gpu) {
-  return gpu.major * 10 + gpu.minor == 80 || gpu.major == 9 || gpu.major == 10;
-}
-
 template <class Output>
 void run(Gpu& gpu, const cuda::Int8Problem& problem, const Output& out, ScaledMMTile tile) {
-  const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
-  if (wide && !scaled_mm_has_wgmma(gpu.info())) tile = ScaledMMTile::m128n128;
-  if (tile == ScaledMMTile::m64n32 && !has_much_shared_memory(gpu.info())) tile = ScaledMMTile::m64n64;
-  switch (tile) {
-    case ScaledMMTile::m16n32:
-      return run<M16N32>(gpu, problem, out);
-    case ScaledMMTile::m32n32:
-      return run<M32N32>(gpu, problem, out);
-    case ScaledMMTile::m64n32:
-      return run<M64N32>(gpu, problem, out);
-    case ScaledMMTile::m64n64:
-      return run<M64N64>(gpu, problem, out);
-    case ScaledMMTile::m128n128:
-      return run<M128N128>(gpu, problem, out);
-    case ScaledMMTile::wide_m128n128:
-      return run<WideM128N128>(gpu, problem, out);
-    case ScaledMMTile::wide_m128n256:
-      return run<WideM128N256>(gpu, problem, out);
-  }
+  if (!scaled_mm_runs(tile, gpu.info())) tile = tile == ScaledMMTile::m64n32 ? ScaledMMTile::m64n64 : ScaledMMTile::m128n128;
+  with_tile(tile, [&]<class Tile>(std::type_identity<Tile>) { run<Tile>(gpu, problem, out); });
 }
 
 // Rows that cp.async can not read, copied to rows that it can, with zeros after k.
@@ -163,19 +168,29 @@ void multiply(Gpu& gpu, const StaticScaledMMArgs& args, const Output& out, Scale
 
 bool scaled_mm_has_wgmma(const GpuInfo& gpu) { return kCompiledWide && gpu.major == 9 && gpu.minor == 0; }
 
+bool scaled_mm_runs(ScaledMMTile tile, const GpuInfo& gpu) {
+  return with_tile(tile, [&]<class Tile>(std::type_identity<Tile>) {
+    return fits<Tile>(gpu) && (!Tile::kWide || scaled_mm_has_wgmma(gpu));
+  });
+}
+
 ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu,
                             ScaledMMBackend backend) {
   const auto blocks = [&](std::int64_t tile_m, std::int64_t tile_n) {
     return divide_up(m, tile_m) * divide_up(n, tile_n);
   };
   // The smallest whose blocks all run at once: a block takes the longer the more it has to read.
-  if (m <= 16 || blocks(16, 32) <= gpu.multiprocessors) return ScaledMMTile::m16n32;
+  if (m <= 16 || blocks(16, 16) <= gpu.multiprocessors) return ScaledMMTile::m16n16;
+  if (blocks(16, 32) <= gpu.multiprocessors) return ScaledMMTile::m16n32;
   if (m <= 32 || blocks(32, 32) <= gpu.multiprocessors) return ScaledMMTile::m32n32;
-  if (m <= 64 || blocks(64, 32) <= gpu.multiprocessors) return ScaledMMTile::m64n32;
-  if (blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
-  if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) return ScaledMMTile::m128n128;
+  const bool few = m <= 64 || blocks(64, 32) <= gpu.multiprocessors;
+  if (few && scaled_mm_runs(ScaledMMTile::m64n32, gpu)) return ScaledMMTile::m64n32;
+  if (few || blocks(128, 128) < gpu.multiprocessors) return ScaledMMTile::m64n64;
   // The widest reads least, but nothing runs beside its epilogue, which must be worth it.
   const bool widest = k >= 2048 && blocks(128, 256) * 10 >= 9 * gpu.multiprocessors;
+  if (backend == ScaledMMBackend::mma_sync || !scaled_mm_has_wgmma(gpu)) {
+    return widest && scaled_mm_runs(ScaledMMTile::m128n256, gpu) ? ScaledMMTile::m128n256 : ScaledMMTile::m128n128;
+  }
   return widest ? ScaledMMTile::wide_m128n256 : ScaledMMTile::wide_m128n128;
 }
 

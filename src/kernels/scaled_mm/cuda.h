@@ -30,14 +30,18 @@ void scaled_mm_cuda(Gpu& gpu, const StaticScaledMMArgs& args, const Int8Output& 
 bool scaled_mm_has_wgmma(const GpuInfo& gpu);
 
 // Tiles of an output that a block of threads computes. Which one is used changes no bit.
-enum class ScaledMMTile : std::uint8_t { m16n32, m32n32, m64n32, m64n64, m128n128, wide_m128n128, wide_m128n256 };
+enum class ScaledMMTile : std::uint8_t {
+  m16n16, m16n32, m32n32, m64n32, m64n64, m128n128, m128n256, wide_m128n128, wide_m128n256
+};
 inline constexpr std::array kScaledMMTiles = {
-    ScaledMMTile::m16n32,   ScaledMMTile::m32n32,        ScaledMMTile::m64n32,       ScaledMMTile::m64n64,
-    ScaledMMTile::m128n128, ScaledMMTile::wide_m128n128, ScaledMMTile::wide_m128n256};
+    ScaledMMTile::m16n16,        ScaledMMTile::m16n32,       ScaledMMTile::m32n32,
+    ScaledMMTile::m64n32,        ScaledMMTile::m64n64,       ScaledMMTile::m128n128,
+    ScaledMMTile::m128n256,      ScaledMMTile::wide_m128n128, ScaledMMTile::wide_m128n256};
 ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu,
                             ScaledMMBackend backend = ScaledMMBackend::native);
-// With a tile of the caller's choice: tests, benchmarks. One that the GPU can not run is the
-// next that it can: wide ones need wgmma, m64n32 much shared memory.
+// Whether the GPU runs it: wide ones need wgmma, m64n32 and m128n256 more than 99 KiB of shared memory.
+bool scaled_mm_runs(ScaledMMTile tile, const GpuInfo& gpu);
+// With a tile of the caller's choice: tests, benchmarks. One that the GPU can not run becomes one that it can.
 void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const FloatOutput& out, ScaledMMTile tile);
 void scaled_mm_cuda(Gpu& gpu, const ScaledMMArgs& args, const Int8Output& out, ScaledMMTile tile);
 

@@ -1,6 +1,7 @@
 #include "kernels/scaled_mm/cuda.h"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/cuda/testing.h"
 #include "kernels/scaled_mm/testing.h"
@@ -456,22 +457,63 @@ INSTANTIATE_TEST_SUITE_P(Backends, ScaledMMBackendOnGpu,
                          ::testing::ValuesIn(kBackends),
                          [](const auto& test) { return std::string(enum_name(scaled_mm_backend_names(), test.param)); });
 
-// Needs no card.
-TEST(ScaledMMTiles, AreThoseOfMmaSyncWhereItIsAskedFor) {
-  const GpuInfo h200{.name = "NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132};
-  int wide = 0;
-  for (const std::int64_t m : {1, 16, 64, 128, 1000, 1500, 4096, 24'000}) {
-    for (const std::int64_t n : {64, 512, 2048, 8192}) {
-      for (const std::int64_t k : {64, 512, 2048, 8192}) {
-        const auto is_wide = [](ScaledMMTile tile) {
-          return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
-        };
-        wide += is_wide(scaled_mm_tile(m, n, k, h200));
-        EXPECT_FALSE(is_wide(scaled_mm_tile(m, n, k, h200, ScaledMMBackend::mma_sync))) << m << " " << n << " " << k;
-      }
+// These need no card.
+GpuInfo card(int major, int minor, int multiprocessors, std::size_t shared_kib) {
+  GpuInfo gpu;
+  gpu.major = major;
+  gpu.minor = minor;
+  gpu.multiprocessors = multiprocessors;
+  gpu.shared_bytes = shared_kib << 10;
+  return gpu;
+}
+const std::vector<GpuInfo> kCards = {card(8, 0, 108, 163), card(8, 6, 28, 99),   card(8, 9, 142, 99), card(9, 0, 132, 227),
+                                     card(10, 0, 148, 227), card(12, 0, 170, 99)};
+
+// Calls f(m, n, k) for products of many sizes.
+template <class F>
+void for_sizes(const F& f) {
+  for (const std::int64_t m : {1, 16, 17, 32, 64, 128, 256, 512, 1000, 1500, 4096, 24'000}) {
+    for (const std::int64_t n : {64, 256, 512, 2048, 8192}) {
+      for (const std::int64_t k : {64, 256, 512, 2048, 8192}) f(m, n, k);
     }
   }
+}
+
+TEST(ScaledMMTiles, AreThoseOfMmaSyncWhereItIsAskedFor) {
+  const GpuInfo h200 = card(9, 0, 132, 227);
+  int wide = 0;
+  for_sizes([&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const auto is_wide = [](ScaledMMTile tile) {
+      return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
+    };
+    wide += is_wide(scaled_mm_tile(m, n, k, h200));
+    EXPECT_FALSE(is_wide(scaled_mm_tile(m, n, k, h200, ScaledMMBackend::mma_sync))) << m << " " << n << " " << k;
+  });
   EXPECT_EQ(wide > 0, scaled_mm_has_wgmma(h200));
+}
+
+TEST(ScaledMMTiles, OfACardAreThoseThatItRuns) {
+  std::set<ScaledMMTile> chosen;
+  for (const GpuInfo& gpu : kCards) {
+    for (const ScaledMMBackend backend : {ScaledMMBackend::native, ScaledMMBackend::mma_sync}) {
+      for_sizes([&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        const ScaledMMTile tile = scaled_mm_tile(m, n, k, gpu, backend);
+        EXPECT_TRUE(scaled_mm_runs(tile, gpu)) << gpu.major << gpu.minor << ": " << m << " " << n << " " << k;
+        chosen.insert(tile);
+      });
+    }
+  }
+  std::set<ScaledMMTile> all(kScaledMMTiles.begin(), kScaledMMTiles.end());
+  if (!scaled_mm_has_wgmma(card(9, 0, 132, 227))) {
+    all.erase(ScaledMMTile::wide_m128n128);
+    all.erase(ScaledMMTile::wide_m128n256);
+  }
+  EXPECT_EQ(chosen, all);
+  for (const ScaledMMTile tile : kScaledMMTiles) {
+    const bool much = tile == ScaledMMTile::m64n32 || tile == ScaledMMTile::m128n256;
+    const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
+    EXPECT_EQ(scaled_mm_runs(tile, card(8, 6, 84, 99)), !much && !wide);
+  }
 }
 
 }  // namespace

@@ -10,11 +10,9 @@
 // twist(r), so that the eight rows that ldmatrix reads at once lie in different banks.
 #pragma once
 
-#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/async.cuh"
 #include "kernels/cuda/in_order.cuh"
-#include "kernels/cuda/int8.cuh"
-#include "kernels/scaled_mm/op.h"
+#include "kernels/scaled_mm/epilogue.cuh"
 #include "kernels/scaled_mm/wide.cuh"
 
 namespace oasr::kernels::cuda {
@@ -46,41 +44,6 @@ struct Int8Tile {
   static __device__ int twist(int row) { return kDepth == 64 ? row / 2 & 3 : row & 7; }
 };
 
-struct Int8Problem {
-  // [m, k], rows lda apart, aligned to 16. They are read in whole chunks of 16: what is between k and the next
-  // multiple of 16 must be there, and meets zeros of the weight.
-  const std::int8_t* a;
-  std::int64_t lda;
-  ActivationScale a_scale;
-  const std::int8_t* weight;  // [n, k], rows ldw apart, aligned to 16, zeros after k
-  std::int64_t ldw;
-  const float* w_scale;
-  const float* bias;
-  Activation activation;
-  std::int64_t m, n, k;
-  bool vectors;  // what belongs to four channels can be read and written at once
-};
-
-inline bool vectors(const FloatOutput& out) { return aligned(out.y, out.ldy) && aligned(out.residual, out.ldr); }
-inline bool vectors(const Int8Output& out) { return aligned(out.q, out.ldq, 4) && aligned(out.multiplier, 0); }
-
-template <class Output>
-Int8Problem int8_problem(const ScaledMMArgs& args, const Output& out) {
-  const PackedInt8Weight& weight = *args.weight;
-  return {.a = args.a,
-          .lda = args.lda,
-          .a_scale = args.a_scale,
-          .weight = weight.rows(),
-          .ldw = weight.padded_k(),
-          .w_scale = weight.scale(),
-          .bias = args.bias,
-          .activation = args.activation,
-          .m = args.m,
-          .n = weight.n(),
-          .k = weight.k(),
-          .vectors = aligned(args.bias, 0) && vectors(out)};
-}
-
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -95,149 +58,15 @@ __device__ inline void multiply_add(int (&sum)[4], const unsigned (&a)[4], unsig
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// What the epilogue multiplies and adds for the rows and channels of a tile, in shared memory, so that it
-// waits for no memory; zeros where there are none.
-template <class Tile>
-struct Int8Factors {
-  float a[Tile::kM], scale[Tile::kN], bias[Tile::kN], multiplier[Tile::kN];
-
-  template <class Output>
-  __device__ void load(const Int8Problem& p, const Output& out, std::int64_t first_m, std::int64_t first_n) {
-    for (int i = threadIdx.x; i < Tile::kM; i += Tile::kThreads) {
-      a[i] = first_m + i < p.m ? p.a_scale.of_row(first_m + i) : 0.0f;
-    }
-    for (int i = threadIdx.x; i < Tile::kN; i += Tile::kThreads) {
-      const std::int64_t n = first_n + i;
-      scale[i] = n < p.n ? p.w_scale[n] : 0.0f;
-      bias[i] = n < p.n && p.bias != nullptr ? p.bias[n] : 0.0f;
-      if constexpr (std::is_same_v<Output, Int8Output>) multiplier[i] = n < p.n ? out.multiplier[n] : 0.0f;
-    }
-  }
-};
-
-// The epilogue of epilogue.h for four neighbouring channels of several rows of a tile.
-template <class Tile, class Output>
-class Int8Epilogue {
-  static constexpr bool kInt8 = std::is_same_v<Output, Int8Output>;
-
- public:
-  // column: of the tile, a multiple of 4.
-  __device__ Int8Epilogue(const Int8Problem& p, const Output& out, const Int8Factors<Tile>& factors,
-                          std::int32_t* not_finite, std::int64_t first_m, std::int64_t first_n, int column)
-      : p_(p),
-        out_(out),
-        factors_(factors),
-        not_finite_(not_finite),
-        first_m_(first_m),
-        n_(first_n + column),
-        scale_(*reinterpret_cast<const float4*>(factors.scale + column)),
-        bias_(*reinterpret_cast<const float4*>(factors.bias + column)) {
-    if constexpr (kInt8) multiplier_ = *reinterpret_cast<const float4*>(factors.multiplier + column);
-  }
-
-  // Rows `row`, row + step, … of the tile, those below the last row of the output.
-  template <int kRows>
-  __device__ void write(int row, int step, const int4 (&sums)[kRows]) const {
-    if (n_ >= p_.n) return;
-    float4 residual[kRows];
-    if constexpr (!kInt8) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const std::int64_t m = first_m_ + row + r * step;
-        if (out_.residual != nullptr && m < p_.m) residual[r] = four(out_.residual + m * out_.ldr + n_);
-      }
-    }
-    float v[kRows * 4];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const float a = factors_.a[row + r * step];
-      v[4 * r] = value(a, scale_.x, sums[r].x);
-      v[4 * r + 1] = value(a, scale_.y, sums[r].y);
-      v[4 * r + 2] = value(a, scale_.z, sums[r].z);
-      v[4 * r + 3] = value(a, scale_.w, sums[r].w);
-      if (p_.bias == nullptr) continue;  // + 0 would change the sign of a zero
-      v[4 * r] = __fadd_rn(v[4 * r], bias_.x);
-      v[4 * r + 1] = __fadd_rn(v[4 * r + 1], bias_.y);
-      v[4 * r + 2] = __fadd_rn(v[4 * r + 2], bias_.z);
-      v[4 * r + 3] = __fadd_rn(v[4 * r + 3], bias_.w);
-    }
-    activate_all(p_.activation, v);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const std::int64_t m = first_m_ + row + r * step;
-      if (m >= p_.m) continue;
-      if constexpr (kInt8) {
-        store_int8(m, v + 4 * r);
-      } else {
-        store(m, v + 4 * r, residual[r]);
-      }
-    }
-  }
-
- private:
-  __device__ static float value(float a, float scale, int sum) {
-    return __fmul_rn(a, __fmul_rn(scale, __int2float_rn(sum)));
-  }
-  __device__ bool whole() const { return p_.vectors && n_ + 4 <= p_.n; }
-  __device__ float4 four(const float* from) const {
-    if (whole()) return *reinterpret_cast<const float4*>(from);
-    return {from[0], n_ + 1 < p_.n ? from[1] : 0.0f, n_ + 2 < p_.n ? from[2] : 0.0f,
-            n_ + 3 < p_.n ? from[3] : 0.0f};
-  }
-
-  __device__ void store(std::int64_t m, float* v, float4 residual) const {
-    if (out_.residual != nullptr) {
-      v[0] = __fmaf_rn(out_.alpha, v[0], residual.x);
-      v[1] = __fmaf_rn(out_.alpha, v[1], residual.y);
-      v[2] = __fmaf_rn(out_.alpha, v[2], residual.z);
-      v[3] = __fmaf_rn(out_.alpha, v[3], residual.w);
-    }
-    float* y = out_.y + m * out_.ldy + n_;
-    if (whole()) {
-      *reinterpret_cast<float4*>(y) = {v[0], v[1], v[2], v[3]};
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (n_ + i < p_.n) y[i] = v[i];
-    }
-  }
-
-  __device__ void store_int8(std::int64_t m, float* v) const {
-    const float factors[4] = {multiplier_.x, multiplier_.y, multiplier_.z, multiplier_.w};
-    bool finite = true;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const bool number = is_finite(v[i]) || n_ + i >= p_.n;
-      finite = finite && number;
-      v[i] = number ? clamp_to_int8(__fmul_rn(v[i], factors[i])) : 0.0f;
-    }
-    if (!finite) report_row(not_finite_, m);
-    const unsigned q = round_four(v[0], v[1], v[2], v[3]);
-    std::int8_t* to = out_.q + m * out_.ldq + n_;
-    if (whole()) {
-      *reinterpret_cast<unsigned*>(to) = q;
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (n_ + i < p_.n) to[i] = static_cast<std::int8_t>(q >> (8 * i) & 0xff);
-    }
-  }
-
-  const Int8Problem& p_;
-  const Output& out_;
-  const Int8Factors<Tile>& factors_;
-  std::int32_t* not_finite_;
-  const std::int64_t first_m_, n_;
-  const float4 scale_, bias_;
-  float4 multiplier_{};
-};
-
 template <class Tile, class Output>
 class Int8Product {
   static constexpr int kTilesM = Tile::kWarpM / 16, kTilesN = Tile::kWarpN / 8;  // of mma
   static constexpr int kSteps = Tile::kDepth / 32 / Tile::kWarpsK;               // of mma in a slice
+  static constexpr bool kAheadOfSlices = !Tile::kWide && kSteps % 2 == 0;
+  // The operands of a warp's products of one step.
+  struct Operands {
+    unsigned a[kTilesM][4], w[kTilesN / 2][4];
+  };
 
  public:
   __device__ Int8Product(const Int8Problem& p, std::int64_t first_m, std::int64_t first_n, std::byte* shared,
@@ -274,21 +103,10 @@ class Int8Product {
       copy_async_commit();
     }
     if constexpr (!Tile::kWide) factors_.load(p_, out, first_m_, first_n_);  // beside the slices
-    const int slices = this->slices();
-    int read = 0, written = kAhead;  // buffers of the ring
-    for (int s = 0; s < slices; ++s) {
-      copy_async_wait<kAhead - 1>();
-      if constexpr (Tile::kWide) wide_fence_copies();
-      __syncthreads();  // the slice is there for all, and the buffer that is written next is not read any
-                        // more
-      if (s + kAhead < slices) {
-        load_a(s + kAhead, written);
-        load_w(s + kAhead, written);
-      }
-      copy_async_commit();
-      multiply(ring_ + read * Tile::kSlice);
-      if (++read == Tile::kStages) read = 0;
-      if (++written == Tile::kStages) written = 0;
+    if constexpr (kAheadOfSlices) {
+      multiply_ahead();
+    } else {
+      multiply_slices();
     }
     if constexpr (Tile::kWide) {
       factors_.load(p_, out, first_m_, first_n_);
@@ -356,6 +174,56 @@ class Int8Product {
   __device__ void load_a(int s, int buffer) const { load<0, Tile::kM>(s, buffer, from_a_, present_); }
   __device__ void load_w(int s, int buffer) const { load<Tile::kM, Tile::kN>(s, buffer, from_w_, ~0u); }
 
+  // The next slice is there for all then, and the buffer that is written next is not read any more.
+  __device__ static void next_slice() {
+    copy_async_wait<kAhead - 1>();
+    if constexpr (Tile::kWide) wide_fence_copies();
+    __syncthreads();
+  }
+  __device__ void load(int s, int buffer) const {
+    if (s < slices()) {
+      load_a(s, buffer);
+      load_w(s, buffer);
+    }
+    copy_async_commit();
+  }
+  __device__ static int after(int buffer) { return buffer + 1 == Tile::kStages ? 0 : buffer + 1; }
+
+  __device__ void multiply_slices() {
+    const int slices = this->slices();
+    int read = 0, written = kAhead;  // buffers of the ring
+    for (int s = 0; s < slices; ++s) {
+      next_slice();
+      load(s + kAhead, written);
+      multiply(ring_ + read * Tile::kSlice);
+      read = after(read);
+      written = after(written);
+    }
+  }
+
+  // The same, where the first operands of a slice are fetched before the last products of the slice before it.
+  __device__ void multiply_ahead() {
+    const int slices = this->slices();
+    int read = 0, written = kAhead;
+    Operands operands[2];
+    next_slice();
+    fetch(operands[0], ring_, 0);
+    for (int s = 0; s < slices; ++s) {
+      load(s + kAhead, written);
+      const unsigned slice = ring_ + read * Tile::kSlice;
+      read = after(read);
+      written = after(written);
+#pragma unroll
+      for (int step = 0; step + 1 < kSteps; ++step) {
+        fetch(operands[(step + 1) & 1], slice, step + 1);
+        multiply(operands[step & 1]);
+      }
+      next_slice();
+      if (s + 1 < slices) fetch(operands[0], ring_ + read * Tile::kSlice, 0);
+      multiply(operands[1]);
+    }
+  }
+
   // Adds the products of one slice.
   __device__ void multiply(unsigned slice) {
     if constexpr (Tile::kWide) {
@@ -367,39 +235,39 @@ class Int8Product {
       wide_commit();
       wide_wait<Tile::kOverlap ? 1 : 0>();
     } else {
-      multiply_narrow(slice);
+      Operands operands[2];
+      fetch(operands[0], slice, 0);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        if (step + 1 < kSteps) fetch(operands[(step + 1) & 1], slice, step + 1);
+        multiply(operands[step & 1]);
+      }
     }
   }
 
-  __device__ void multiply_narrow(unsigned slice) {
+  __device__ void fetch(Operands& to, unsigned slice, int step) const {
     const int row_a = lane_ & 15, half_a = lane_ >> 4;
     const int row_w = (lane_ >> 4) * 8 + (lane_ & 7), half_w = lane_ >> 3 & 1;
     const unsigned at_a = slice + (warp_m_ + row_a) * Tile::kDepth;
     const unsigned at_w = slice + (Tile::kM + warp_n_ + row_w) * Tile::kDepth;
     const int twist_a = Tile::twist(row_a), twist_w = Tile::twist(row_w);
-    unsigned a[2][kTilesM][4], w[2][kTilesN / 2][4];
-    const auto fetch = [&](int step) {
-      const int chunk = (step * Tile::kWarpsK + part_) * 2;
+    const int chunk = (step * Tile::kWarpsK + part_) * 2;
 #pragma unroll
-      for (int i = 0; i < kTilesM; ++i) {
-        load_matrices(a[step & 1][i], at_a + i * 16 * Tile::kDepth + ((chunk + half_a) ^ twist_a) * 16);
-      }
+    for (int i = 0; i < kTilesM; ++i) {
+      load_matrices(to.a[i], at_a + i * 16 * Tile::kDepth + ((chunk + half_a) ^ twist_a) * 16);
+    }
 #pragma unroll
-      for (int j = 0; j < kTilesN / 2; ++j) {
-        load_matrices(w[step & 1][j], at_w + j * 16 * Tile::kDepth + ((chunk + half_w) ^ twist_w) * 16);
-      }
-    };
-    fetch(0);
+    for (int j = 0; j < kTilesN / 2; ++j) {
+      load_matrices(to.w[j], at_w + j * 16 * Tile::kDepth + ((chunk + half_w) ^ twist_w) * 16);
+    }
+  }
+
+  __device__ void multiply(const Operands& operands) {
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      if (step + 1 < kSteps) fetch(step + 1);
+    for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
-      for (int i = 0; i < kTilesM; ++i) {
-#pragma unroll
-        for (int j = 0; j < kTilesN; ++j) {
-          multiply_add(sums_[i][j], a[step & 1][i], w[step & 1][j / 2][j % 2 * 2],
-                       w[step & 1][j / 2][j % 2 * 2 + 1]);
-        }
+      for (int j = 0; j < kTilesN; ++j) {
+        multiply_add(sums_[i][j], operands.a[i], operands.w[j / 2][j % 2 * 2], operands.w[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
