@@ -1,6 +1,6 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/norm/cuda.h"
-#include "kernels/norm/rows.cuh"
+#include "kernels/norm/held.cuh"
 
 namespace oasr::kernels {
 namespace {
@@ -12,6 +12,21 @@ __device__ float4 activated(Activation activation, float4 value) {
   float values[4] = {value.x, value.y, value.z, value.w};
   cuda::activate_all(activation, values);
   return {values[0], values[1], values[2], values[3]};
+}
+
+// y may be x: a warp reads its row whole before it writes it.
+template <class Row>
+__global__ void __launch_bounds__(Row::kThreads, Row::kBlocks) layer_norm_held(LayerNormArgs args) {
+  __shared__ typename Row::Shared shared;
+  Row row;
+  cuda::in_order([&] { row.begin(args.gamma, args.beta); });
+  const std::int64_t m = Row::number();
+  if (m >= args.m) return;
+  Row::load(args.x + m * args.ldx, row.at);
+  row.normalise(shared, args.gamma, args.beta, args.eps);
+#pragma unroll
+  for (float4& value : row.at) value = activated(args.activation, value);
+  row.store(args.y + m * args.ldy);
 }
 
 // y may be x: a row is read whole (or, unstaged, element by element by its writer) before it is written.
@@ -64,6 +79,10 @@ void run(Gpu& gpu, const LayerNormArgs& args) {
 void layer_norm_cuda(Gpu& gpu, const LayerNormArgs& args) {
   const bool vector = args.d % 4 == 0 && cuda::aligned(args.x, args.ldx) && cuda::aligned(args.y, args.ldy) &&
                       cuda::aligned(args.gamma, 0) && cuda::aligned(args.beta, 0);
+  const auto launch_held = [&]<class Row>(std::type_identity<Row>) {
+    cuda::launch(gpu, "layer_norm", layer_norm_held<Row>, {.x = cuda::divide_up(args.m, Row::kRows)}, Row::kThreads, 0, args);
+  };
+  if (vector && cuda::with_held_row(args.d, args.m, gpu.info(), launch_held)) return;
   return vector ? run<true>(gpu, args) : run<false>(gpu, args);
 }
 

@@ -66,12 +66,20 @@ TEST_F(NormOnGpu, TakesMuchSharedMemoryWhereAnotherQueueTookLess) {
 
 TEST_F(NormOnGpu, EqualsTheReferenceOnRaggedShapes) {
   for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 64, 130}) {
-    for (const std::int64_t d : {1, 3, 15, 16, 17, 33, 80, 256, 384, 511, 512, 900, 1280}) {
+    for (const std::int64_t d : {1, 3, 15, 16, 17, 33, 80, 256, 384, 511, 512, 768, 900, 1024, 1280, 2048}) {
       for (const std::int64_t gap : {0, 3, 4}) expect_equal(m, d, gap, (m + d) % 2 == 0);
     }
   }
   expect_equal(1500, 512, 0, true);
   expect_equal(700, 2048, 16, false);
+}
+
+// Of more rows than a GPU holds at once the kernels of the models' widths keep less in registers.
+TEST_F(NormOnGpu, EqualsTheReferenceOfManyRowsOfTheModelsWidths) {
+  for (const std::int64_t d : {256, 384, 512, 768, 1024, 1280, 2048}) {
+    expect_equal(4801, d, 0, d % 512 == 0);
+    expect_equal(4801, d, 4, false, "odd");
+  }
 }
 
 TEST_F(NormOnGpu, EqualsTheReferenceOnLongRowsAndMany) {

@@ -45,6 +45,11 @@ __device__ void partial_sum(const float* x, int count, int lane, Add add) {
   for (int i = lane; i < count; i += NormRows::kPartials) add(x[i]);
 }
 
+// 1 / sqrt(variance + eps), every operation rounded.
+__device__ inline float inverse_deviation(float variance, float eps) {
+  return __frcp_rn(__fsqrt_rn(__fadd_rn(variance, eps)));
+}
+
 // By 16 neighbouring threads, the `lane`-th of them: of one row x of d values.
 __device__ inline NormRows::Statistics row_statistics(const float* x, std::int64_t d, int lane, float eps) {
   const int count = static_cast<int>(d);
@@ -57,7 +62,7 @@ __device__ inline NormRows::Statistics row_statistics(const float* x, std::int64
     squares = __fmaf_rn(centred, centred, squares);
   });
   const float variance = __fdiv_rn(fold(squares), static_cast<float>(d));
-  return {mean, __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(variance, eps)))};
+  return {mean, inverse_deviation(variance, eps)};
 }
 
 __device__ inline float normalised(float x, NormRows::Statistics s, float gamma, float beta) {

@@ -187,6 +187,16 @@ TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOnLongRowsAndMany) {
   expect_equal(2051, 512, 4, Sum::own);
 }
 
+// Of more rows than a GPU holds at once the kernels of the models' widths keep less in registers.
+TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceOfFewAndManyRowsOfTheModelsWidths) {
+  for (const std::int64_t d : {256, 384, 512, 768, 1024, 1280, 2048}) {
+    for (int sum = 0; sum < 4; ++sum) {
+      expect_equal(7, d, 4, static_cast<Sum>(sum), sum % 2 == 0);
+      expect_equal(4801, d, 0, static_cast<Sum>(sum), sum % 2 == 1);
+    }
+  }
+}
+
 TEST_F(LayerNormQuantOnGpu, EqualsTheReferenceWhereRowsDoNotFitIntoSharedMemory) {
   for (const Sum sum : {Sum::none, Sum::own, Sum::in_x, Sum::in_addend}) {
     expect_equal(5, 20'000, 0, sum);

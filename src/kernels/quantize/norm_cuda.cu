@@ -1,6 +1,6 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/int8.cuh"
-#include "kernels/norm/rows.cuh"
+#include "kernels/norm/held.cuh"
 #include "kernels/quantize/cuda.h"
 
 namespace oasr::kernels {
@@ -53,6 +53,53 @@ __device__ void take_row(const LayerNormQuantArgs& args, std::int64_t row, int c
       });
 }
 
+// What the numbers of a row are multiplied by; not finite: they become zeros.
+struct RowFactor {
+  bool finite;
+  float factor;
+
+  template <class V>
+  __device__ void put_one(std::int8_t* q, int i, const V& y) const {
+    put(q, i, finite ? y : V{}, factor);
+  }
+};
+// By the threads of a row, the first of which writes its scale or reports it.
+__device__ RowFactor scale_row(const LayerNormQuantArgs& args, std::int64_t row, float amax, bool first,
+                               std::int32_t* not_finite) {
+  const bool finite = cuda::is_finite(amax);
+  if (first) {
+    args.scale[row] = finite ? __fdiv_rn(amax, kInt8Greatest) : __uint_as_float(0x7fc0'0000u);
+    if (!finite) cuda::report_row(not_finite, row);
+  }
+  return {finite, finite ? __fdiv_rn(kInt8Greatest, amax) : 0.0f};
+}
+
+template <class Row>
+__global__ void __launch_bounds__(Row::kThreads, Row::kBlocks)
+    layer_norm_quant_held(LayerNormQuantArgs args, std::int32_t* not_finite) {
+  __shared__ typename Row::Shared shared;
+  Row row;
+  cuda::in_order([&] { row.begin(args.gamma, args.beta); });
+  const std::int64_t m = Row::number();
+  if (m >= args.m) return;
+  Row::load(args.x + m * args.ldx, row.at);
+  if (args.addend != nullptr) {
+    Row addend;
+    Row::load(args.addend + m * args.ld_addend, addend.at);
+#pragma unroll
+    for (int j = 0; j < std::ssize(row.at); ++j) row.at[j] = plus_scaled(row.at[j], args.addend_scale, addend.at[j]);
+    row.store(args.sum + m * args.ld_sum);
+  }
+  row.normalise(shared, args.gamma, args.beta, args.eps);
+  float amax = kLeastAmax;
+#pragma unroll
+  for (const float4& value : row.at) amax = greatest(amax, value);
+  const RowFactor factor =
+      scale_row(args, m, __uint_as_float(cuda::warp_greatest(amax)), Row::lane() == 0, not_finite);
+#pragma unroll
+  for (int j = 0; j < std::ssize(row.at); ++j) factor.put_one(args.q + m * args.ldq, Row::lane() + 32 * j, row.at[j]);
+}
+
 template <bool kVector, bool kStaged>
 __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : Rows::kBlocks / 2)
     layer_norm_quant_rows(LayerNormQuantArgs args, std::int32_t* not_finite) {
@@ -100,20 +147,13 @@ __global__ void __launch_bounds__(Rows::kThreads, kStaged ? Rows::kBlocks - 1 : 
   if (!present) return;
   unsigned most = 0;
   for (int w = 0; w < kWarps; ++w) most = max(most, of_warp[r * kWarps + w]);
-  const float row_amax = __uint_as_float(most);
-  const bool finite = cuda::is_finite(row_amax);
-  const float factor = __fdiv_rn(kInt8Greatest, row_amax);
+  const RowFactor factor = scale_row(args, row, __uint_as_float(most), lane == 0, not_finite);
   std::int8_t* q = args.q + row * args.ldq;
-  const auto put_one = [&](int i, const V& y) { put(q, i, finite ? y : V{}, finite ? factor : 0.0f); };
   if constexpr (kStaged) {
 #pragma unroll 2
-    for (int i = lane; i < count; i += Rows::kLanes) put_one(i, staged[i]);
+    for (int i = lane; i < count; i += Rows::kLanes) factor.put_one(q, i, staged[i]);
   } else {
-    factors.each([&](int i, const V& gamma, const V& beta) { put_one(i, normal(i, gamma, beta)); });
-  }
-  if (lane == 0) {
-    args.scale[row] = finite ? __fdiv_rn(row_amax, kInt8Greatest) : __uint_as_float(0x7fc0'0000u);
-    if (!finite) cuda::report_row(not_finite, row);
+    factors.each([&](int i, const V& gamma, const V& beta) { factor.put_one(q, i, normal(i, gamma, beta)); });
   }
 }
 
@@ -135,6 +175,11 @@ void layer_norm_quant_cuda(Gpu& gpu, const LayerNormQuantArgs& args) {
   const bool vector = args.d % 4 == 0 && cuda::aligned(args.x, args.ldx) && cuda::aligned(args.gamma, 0) &&
                       cuda::aligned(args.beta, 0) && cuda::aligned(args.q, args.ldq, 4) &&
                       cuda::aligned(args.addend, args.ld_addend) && cuda::aligned(args.sum, args.ld_sum);
+  const auto launch_held = [&]<class Row>(std::type_identity<Row>) {
+    cuda::launch(gpu, "layer_norm_quant", layer_norm_quant_held<Row>, {.x = cuda::divide_up(args.m, Row::kRows)}, Row::kThreads,
+                 0, args, gpu.not_finite_row());
+  };
+  if (vector && cuda::with_held_row(args.d, args.m, gpu.info(), launch_held)) return;
   return vector ? run<true>(gpu, args) : run<false>(gpu, args);
 }
 
