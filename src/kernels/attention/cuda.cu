@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 
 #include "kernels/attention/cuda.h"
 #include "kernels/attention/few_queries.cuh"
@@ -163,20 +162,10 @@ void run(Gpu& gpu, Form form, const Batch& batch, std::size_t shared) {
   }
 }
 
-// Bytes of shared memory that a block may have on the card: 99 KiB on some, 227 on others.
-std::size_t shared_memory(const Gpu& gpu) {
-  int bytes = 0;
-  const cudaError_t status = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu.info().index);
-  if (status != cudaSuccess) {
-    throw GpuError(std::string("the GPU failed: asking for its shared memory: ") + cudaGetErrorString(status));
-  }
-  return static_cast<std::size_t>(bytes);
-}
-
 }  // namespace
 
 void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic) {
-  attention_cuda(gpu, sequences, arithmetic, shared_memory(gpu));
+  attention_cuda(gpu, sequences, arithmetic, gpu.info().shared_bytes);
 }
 
 void attention_cuda(Gpu& gpu, std::span<const AttentionArgs> sequences, Arithmetic arithmetic, std::size_t all_shared) {

@@ -163,6 +163,22 @@ __device__ void stage_panels(T* stage, const T* values, int dim, int panels, int
   }
 }
 
+// A panel of keys in shared memory; the rest of a warp's positions lies in other banks.
+template <class T>
+constexpr int panel_stride(int dim) {
+  return static_cast<int>(kKeys) * dim + 64 / static_cast<int>(sizeof(T));
+}
+
+// Panels of keys to shared memory, panel_stride() apart.
+template <class T>
+__device__ void stage_keys_of_few(T* stage, const T* keys, int dim, int panels) {
+  constexpr int kInCopy = 16 / sizeof(T);
+  const int panel = static_cast<int>(kKeys) * dim;
+  for (int i = static_cast<int>(threadIdx.x) * kInCopy; i < panels * panel; i += kFewThreads * kInCopy) {
+    copy_async(stage + i / panel * panel_stride<T>(dim) + i % panel, keys + i);
+  }
+}
+
 // The canonical sum of a row of numerators, by one warp.
 __device__ inline float warp_canonical_sum(const float* p, int stride) {
   const int lane = threadIdx.x % 32;
@@ -199,12 +215,6 @@ __device__ void score_one(const T* key, const float* q, int dim, float (&sum)[kQ
 }
 
 inline constexpr int kScoreThreads = 128;  // and positions of a block
-
-// A panel of keys in shared memory; the rest of a warp's positions lies in other banks.
-template <class T>
-constexpr int panel_stride(int dim) {
-  return static_cast<int>(kKeys) * dim + 64 / static_cast<int>(sizeof(T));
-}
 
 template <class T>
 constexpr std::size_t scores_shared(int kinds, int queries, int dim) {
@@ -279,13 +289,14 @@ struct ScoreWork {
   const float* q;          // [queries][dim], as q_position
   const float* q_position;
   int dim, q0;
-  int seen;  // positions, by the last query
-  float* p;  // [queries][stride]
+  int panel;  // numbers from a panel of keys to the next
+  int seen;   // positions, by the last query
+  float* p;   // [queries][stride]
   int stride;
 
   // Numbers from the head's first key to that of a position.
   __device__ std::int64_t at(int position) const {
-    return std::int64_t{position} / kKeys * kKeys * dim + position % kKeys;
+    return std::int64_t{position} / kKeys * panel + position % kKeys;
   }
 };
 
@@ -370,6 +381,16 @@ __global__ void __launch_bounds__(kFewThreads, 1)
     commit_copies();
   };
   for (int tile = 0; tile + 1 < kFewStages; ++tile) stage(tile);
+  const T* position_keys = s.positions == nullptr ? nullptr
+                                                  : reinterpret_cast<const T*>(s.positions) +
+                                                        std::int64_t{head} * 2 * s.position_rows * dim;
+  // Where one tile has all positions, their keys come beside it: to the stages that have no values.
+  const bool keys_staged = kRows == Rows::inside && tiles == 1 && panel_stride<T>(dim) <= dim * kColumn<T>;
+  if (keys_staged) {
+    stage_keys_of_few(stages + tile_size, keys, dim, all_panels);
+    if (position_keys != nullptr) stage_keys_of_few(stages + 2 * tile_size, position_keys, dim, all_panels);
+    commit_copies();
+  }
 
   // Scores, and the greatest that each query sees.
   float greatest[kQueries];
@@ -391,16 +412,16 @@ __global__ void __launch_bounds__(kFewThreads, 1)
       q[i] = n < queries ? s.query(q0 + n, column) : 0.0f;
       if (s.q_position != nullptr) q_position[i] = n < queries ? s.second_query(q0 + n, column) : 0.0f;
     }
+    if (keys_staged) wait_for_copies<0>();
     __syncthreads();
-    const T* position_keys = s.positions == nullptr ? nullptr
-                                                    : reinterpret_cast<const T*>(s.positions) +
-                                                          std::int64_t{head} * 2 * s.position_rows * dim;
-    const ScoreWork<T> work{.keys = keys,
-                            .position_keys = position_keys,
+    const T* staged_positions = position_keys == nullptr ? nullptr : stages + 2 * tile_size;
+    const ScoreWork<T> work{.keys = keys_staged ? stages + tile_size : keys,
+                            .position_keys = keys_staged ? staged_positions : position_keys,
                             .q = q,
                             .q_position = q_position,
                             .dim = dim,
                             .q0 = q0,
+                            .panel = keys_staged ? panel_stride<T>(dim) : static_cast<int>(kKeys) * dim,
                             .seen = seen,
                             .p = p,
                             .stride = plan.stride};
@@ -418,16 +439,14 @@ __global__ void __launch_bounds__(kFewThreads, 1)
   __syncthreads();
 
   // Numerators; zeros after the last position that is seen, which change no sum.
-  for (int n = 0; n < queries; ++n) {
-    const int last = s.seen(q0 + n);
+  for (int i = threadIdx.x; i < queries * plan.stride; i += kFewThreads) {
+    const int n = kQueries == 1 ? 0 : i / plan.stride, j = i - n * plan.stride;  // n: one for a warp
     float most = warp_greatest[n][threadIdx.x % kWarps];
 #pragma unroll
     for (int width = kWarps / 2; width > 0; width /= 2)
       most = fmaxf(most, __shfl_xor_sync(0xffff'ffffu, most, width));
-    float* row = p + n * plan.stride;
-    for (int j = threadIdx.x; j < plan.stride; j += kFewThreads) {
-      row[j] = numerator(j < last ? row[j] : 0.0f, most, j < last);
-    }
+    const bool seen_by_it = j < s.seen(q0 + n);
+    p[i] = numerator(seen_by_it ? p[i] : 0.0f, most, seen_by_it);
   }
 
   for (int first = 0; first < queries * dim; first += kFewThreads) {

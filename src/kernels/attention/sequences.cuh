@@ -80,12 +80,16 @@ struct Sequences {
     const std::size_t bytes = offsetof(Sequences, at) + sizeof(Sequence) * static_cast<std::size_t>(count);
     return static_cast<const Sequences*>(gpu.pass(this, bytes));
   }
-  // The sequence that an item belongs to. Of sequences of the same length it is found at once.
-  __device__ const Sequence& of(int item) const {
-    int low = static_cast<int>(std::int64_t{item} * count / items), high = low + 1;
-    if (at[low].first_item <= item && (high == count || item < at[high].first_item)) return at[low];
+  // The sequence that an item belongs to. Of sequences of the same length it is found at once: a guess, all of which is
+  // loaded beside what tells whether it is right.
+  __device__ Sequence of(int item) const {
+    const float share = __fdividef((static_cast<float>(item) + 0.5f) * static_cast<float>(count), static_cast<float>(items));
+    int low = min(static_cast<int>(share), count - 1);
+    const Sequence guess = at[low];
+    const int next = low + 1 < count ? at[low + 1].first_item : items;
+    if (guess.first_item <= item && item < next) return guess;
     low = 0;
-    high = count;
+    int high = count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (at[middle].first_item <= item ? low : high) = middle;
