@@ -158,10 +158,15 @@ __global__ void __launch_bounds__(kThreads) look_again(ReduceParameters p, const
   p.out.again[row * p.width + k] = __fsub_rn(p.x[row * p.stride + token], p.out.norms[row]);
 }
 
-std::vector<std::int32_t> words_of(std::span<const CtcPiece> pieces, int width) {
+// Pieces whose arguments are passed at a time: at most 256 KiB of them.
+std::size_t most_pieces(int width) {
+  return (std::size_t{256} << 10) / (static_cast<std::size_t>(kPassedWords + width) * sizeof(std::int32_t));
+}
+
+// first: the row of the first piece; then of the one after the last.
+std::vector<std::int32_t> words_of(std::span<const CtcPiece> pieces, int width, std::int32_t& first) {
   std::vector<std::int32_t> words(pieces.size() * static_cast<std::size_t>(kPassedWords + width));
   std::int32_t* at = words.data();
-  std::int32_t first = 0;
   for (const CtcPiece& piece : pieces) {
     const PassedPiece passed{first, static_cast<std::int32_t>(piece.rows), piece.before.empty() ? 0 : 1};
     std::memcpy(at, &passed, sizeof passed);
@@ -185,13 +190,18 @@ void ctc_frames_cuda(Gpu& gpu, const CtcFramesArgs& args) {
                            .out = args.out};
   cuda::launch(gpu, "ctc_frames", reduce, {.x = args.logits.rows}, kThreads,
                static_cast<std::size_t>(blocks) * sizeof(float), p);
-  std::int64_t longest = 0;
-  for (const CtcPiece& piece : args.pieces) longest = std::max(longest, piece.rows);
-  const std::vector<std::int32_t> words = words_of(args.pieces, args.width);
-  const auto* passed = static_cast<const std::int32_t*>(gpu.pass(words.data(), words.size() * sizeof(std::int32_t)));
-  cuda::launch(gpu, "ctc_frames_again", look_again,
-               {.x = static_cast<std::int64_t>(args.pieces.size()), .y = cuda::divide_up(longest * args.width, kThreads)},
-               kThreads, 0, p, passed);
+  std::int32_t first = 0;
+  for (std::span<const CtcPiece> left = args.pieces; !left.empty();) {
+    const auto pieces = left.first(std::min(left.size(), most_pieces(args.width)));
+    left = left.subspan(pieces.size());
+    std::int64_t longest = 0;
+    for (const CtcPiece& piece : pieces) longest = std::max(longest, piece.rows);
+    const std::vector<std::int32_t> words = words_of(pieces, args.width, first);
+    const auto* passed = static_cast<const std::int32_t*>(gpu.pass(words.data(), words.size() * sizeof(std::int32_t)));
+    cuda::launch(gpu, "ctc_frames_again", look_again,
+                 {.x = static_cast<std::int64_t>(pieces.size()), .y = cuda::divide_up(longest * args.width, kThreads)},
+                 kThreads, 0, p, passed);
+  }
 }
 
 }  // namespace oasr::kernels

@@ -34,5 +34,19 @@ TEST_F(CtcFramesOnGpu, OfManyRowsAreThoseOfTheReferenceEveryTime) {
   for (int i = 0; i < 20; ++i) ASSERT_EQ(difference(test, computed(test), want), "") << i;
 }
 
+// The rows of a second pass are pieces of their own, more than are passed at a time.
+TEST_F(CtcFramesOnGpu, OfManyPiecesAreThoseOfTheReference) {
+  CtcCase test = ctc_case(37, 1, 1);
+  const std::vector<float> rows = test.logits;
+  const auto stride = static_cast<std::size_t>(test.stride());
+  constexpr std::size_t kPieces = 70'000;
+  while (test.logits.size() < kPieces * stride) test.logits.insert(test.logits.end(), rows.begin(), rows.end());
+  test.logits.resize(kPieces * stride);
+  test.pieces.assign(kPieces, 1);
+  test.before.clear();
+  for (std::size_t i = 0; i < kPieces; ++i) test.before.push_back({static_cast<TokenId>(i % 37)});
+  EXPECT_EQ(difference(test, computed(test), reference_of(test)), "");
+}
+
 }  // namespace
 }  // namespace oasr::kernels
