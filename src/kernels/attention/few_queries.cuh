@@ -226,12 +226,11 @@ constexpr std::size_t scores_shared(int kinds, int queries, int dim) {
 template <class T, int kQueries, int kDim>
 __global__ void __launch_bounds__(kScoreThreads)
     few_scores(const Sequences* passed, float* scores, int stride) {
-  cuda::in_order();
-  const Sequences& sequences = *passed;
+  Sequence s;
+  cuda::in_order([&] { s = passed->of(blockIdx.x); });
   extern __shared__ __align__(16) std::byte shared[];
   constexpr int kPanels = kScoreThreads / static_cast<int>(kKeys), kPanel = static_cast<int>(kKeys) * kDim;
   constexpr int kInCopy = 16 / sizeof(T);
-  const Sequence s = sequences.of(blockIdx.x);
   const auto [head, q0] = place(s, blockIdx.x, kQueries);
   const int queries = min(kQueries, s.queries - q0), seen = s.seen(q0 + queries - 1);
   const int j0 = blockIdx.y * kScoreThreads, kinds = s.positions != nullptr ? 2 : 1;
@@ -352,14 +351,13 @@ __device__ void compute_scores(const Sequence& s, const ScoreWork<T>& work, floa
 template <class T, int kQueries, int kDim, Rows kRows>
 __global__ void __launch_bounds__(kFewThreads, 1)
     few_queries(const Sequences* passed, FewPlan plan) {
-  cuda::in_order();
-  const Sequences& sequences = *passed;
+  Sequence s;
+  cuda::in_order([&] { s = passed->of(blockIdx.x); });
   constexpr int kWarps = kFewThreads / 32;
   extern __shared__ __align__(16) std::byte shared[];
   __shared__ float warp_greatest[kQueries][kWarps], sums[kQueries];
-  const Sequence s = sequences.of(blockIdx.x);
   const auto [head, q0] = place(s, blockIdx.x, kQueries);
-  const int dim = kDim > 0 ? kDim : sequences.dim;
+  const int dim = kDim > 0 ? kDim : passed->dim;
   const int queries = min(kQueries, s.queries - q0), seen = s.seen(q0 + queries - 1);
   T* stages = reinterpret_cast<T*>(shared);
   const int tile_panels = plan.tile / static_cast<int>(kKeys), tile_size = tile_panels * dim * kColumn<T>;

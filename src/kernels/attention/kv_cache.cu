@@ -48,11 +48,14 @@ struct Drop {
 // read whole.
 template <class T>
 __global__ void __launch_bounds__(kThreads) append(const Items<Append>* passed) {
-  cuda::in_order();
-  const Items<Append>& items = *passed;
+  Append item;
+  int dim;
+  cuda::in_order([&] {
+    item = passed->at[blockIdx.z];
+    dim = passed->dim;
+  });
   extern __shared__ float turned[];
-  const Append item = items.at[blockIdx.z];
-  const int dim = items.dim, of_values = blockIdx.x % 2;
+  const int of_values = blockIdx.x % 2;
   const std::int64_t head = blockIdx.y, panel = item.first / kKeys + blockIdx.x / 2;
   const std::int64_t first = max(item.first, panel * kKeys), ld = of_values ? item.ldv : item.ldk;
   const int count = static_cast<int>(min(item.first + item.count, (panel + 1) * kKeys) - first);
@@ -75,10 +78,13 @@ __global__ void __launch_bounds__(kThreads) append(const Items<Append>* passed) 
 // Whole panels of keys and of values.
 template <class T>
 __global__ void copy(const Items<Copy>* passed) {
-  cuda::in_order();
-  const Items<Copy>& items = *passed;
-  const Copy item = items.at[blockIdx.z];
-  const std::int64_t head = blockIdx.y, dim = items.dim;
+  Copy item;
+  int dim;
+  cuda::in_order([&] {
+    item = passed->at[blockIdx.z];
+    dim = passed->dim;
+  });
+  const std::int64_t head = blockIdx.y;
   const T* from = reinterpret_cast<const T*>(item.from) + head * 2 * item.from_rows * dim;
   T* to = reinterpret_cast<T*>(item.to) + head * 2 * item.to_rows * dim;
   const std::int64_t count = (item.count + kKeys - 1) / kKeys * kKeys * dim;
@@ -96,11 +102,14 @@ __global__ void copy(const Items<Copy>* passed) {
 // of positions that stay in their panel, at another depth.
 template <class T>
 __global__ void __launch_bounds__(kThreads) drop_front(const Items<Drop>* passed) {
-  cuda::in_order();
-  const Items<Drop>& items = *passed;
-  const Drop item = items.at[blockIdx.z];
+  Drop item;
+  int dim;
+  cuda::in_order([&] {
+    item = passed->at[blockIdx.z];
+    dim = passed->dim;
+  });
   if (item.keys_only && blockIdx.x == 1) return;
-  const std::int64_t head = blockIdx.y, dim = items.dim, panel = kKeys * dim;
+  const std::int64_t head = blockIdx.y, panel = kKeys * dim;
   T* data = reinterpret_cast<T*>(item.data) + (head * 2 + blockIdx.x) * item.rows * dim;
   const std::int64_t end = (item.left + kKeys - 1) / kKeys * panel;
   constexpr int kEach = 8;  // elements of a thread in a step
