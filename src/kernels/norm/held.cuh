@@ -76,19 +76,18 @@ class HeldRow {
   float4 gamma_[kPieces], beta_[kPieces];
 };
 
-// Calls f with the type of the rows, if there is one for rows of d numbers.
+// Calls f with the type of the rows, if there is one for rows of d numbers that is worth it.
 template <class F>
 bool with_held_row(std::int64_t d, std::int64_t rows, const GpuInfo& gpu, const F& f) {
   const auto with = [&]<int kPieces>(std::integral_constant<int, kPieces>) {
-    if constexpr (kPieces <= 10) {
-      using Early = HeldRow<kPieces, true>;
-      if (rows <= std::int64_t{gpu.multiprocessors} * Early::kBlocks * Early::kRows) {  // all at once
-        f(std::type_identity<Early>());
-        return true;
-      }
+    constexpr bool kLong = kPieces > 10;
+    using Few = HeldRow<kPieces, !kLong>;
+    if (rows <= std::int64_t{gpu.multiprocessors} * Few::kBlocks * Few::kRows) {  // all at once
+      f(std::type_identity<Few>());
+      return true;
     }
-    f(std::type_identity<HeldRow<kPieces, false>>());
-    return true;
+    if constexpr (!kLong) f(std::type_identity<HeldRow<kPieces, false>>());
+    return !kLong;
   };
   switch (d) {
     case 256: return with(std::integral_constant<int, 2>());
