@@ -63,6 +63,7 @@ void scaled_mm_cuda(Gpu&, const StaticScaledMMArgs&, const Int8Output&, ScaledMM
 void scaled_mm_cuda(Gpu&, const ScaledMMArgs&, const FloatOutput&, ScaledMMTile) { absent(); }
 ScaledMMTile scaled_mm_tile(std::int64_t, std::int64_t, std::int64_t, const GpuInfo&, ScaledMMBackend) { absent(); }
 bool scaled_mm_has_wgmma(const GpuInfo&) { return false; }
+bool scaled_mm_runs(ScaledMMTile, const GpuInfo&) { return false; }
 Status open_cublaslt(Gpu&) { absent(); }
 void conv2d_cuda(Gpu&, const Conv2dArgs&, Arithmetic) { absent(); }
 void scaled_conv_cuda(Gpu&, const ScaledConvArgs&, const FloatOutput&, ScaledMMBackend) { absent(); }

@@ -395,8 +395,8 @@ void Gpu::launch(const KernelLaunch& launch) {
   s.clock.count();
   if (!s.collects()) {
     ++s.alone;
+    const bool early = s.in_section && s.early && s.passed.empty();  // behind a copy it waits for that
     if (status == cudaSuccess) status = s.copy_passed();
-    const bool early = s.in_section && s.early;
     if (status == cudaSuccess) status = put_in(s.stream, early, s.section, s.section.entries().front());
     s.section.clear();
     s.passed.clear();

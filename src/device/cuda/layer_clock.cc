@@ -110,7 +110,7 @@ cudaError_t LayerClock::start_one_by_one(cudaStream_t stream, bool early, Kernel
   for (std::size_t i = 0; i <= list.entries().size(); ++i) {
     cudaError_t status = cudaSuccess;
     if (next < marks_.size() && marks_[next].at == i) status = cudaEventRecord(events_[marks_[next++].event], stream);
-    if (status == cudaSuccess && i < list.entries().size()) status = put_in(stream, early, list, list.entries()[i]);
+    if (status == cudaSuccess && i < list.entries().size()) status = put_in(stream, early && i > 0, list, list.entries()[i]);
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;

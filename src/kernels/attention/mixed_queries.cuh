@@ -157,9 +157,11 @@ class MixedQueries {
   static constexpr int kShared = 2 * kParts * kPart;
 
   __device__ MixedQueries(const MixedSequences& sequences, int item, std::byte* shared)
-      : sequences_(sequences), shared_(shared_address(shared)), lane_(threadIdx.x % 32) {
-    const Sequence& s = sequences.of.of(item);
-    number_ = static_cast<int>(&s - sequences.of.at);
+      : sequences_(sequences),
+        shared_(shared_address(shared)),
+        lane_(threadIdx.x % 32),
+        number_(sequences.of.number_of(item)) {
+    const Sequence& s = sequences.of.at[number_];
     const auto [head, query] = place(s, item, kMixedQueries);
     head_ = head;
     first_query_ = query + static_cast<int>(threadIdx.x) / 32 * 16;

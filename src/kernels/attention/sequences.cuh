@@ -80,21 +80,33 @@ struct Sequences {
     const std::size_t bytes = offsetof(Sequences, at) + sizeof(Sequence) * static_cast<std::size_t>(count);
     return static_cast<const Sequences*>(gpu.pass(this, bytes));
   }
-  // The sequence that an item belongs to. Of sequences of the same length it is found at once: a guess, all of which is
-  // loaded beside what tells whether it is right.
+  // The sequence that an item belongs to: a guess, right where sequences have the same length, all of which is loaded
+  // beside what tells whether it is right; or what is searched for.
   __device__ Sequence of(int item) const {
-    const float share = __fdividef((static_cast<float>(item) + 0.5f) * static_cast<float>(count), static_cast<float>(items));
-    int low = min(static_cast<int>(share), count - 1);
-    const Sequence guess = at[low];
-    const int next = low + 1 < count ? at[low + 1].first_item : items;
-    if (guess.first_item <= item && item < next) return guess;
-    low = 0;
-    int high = count;
+    const int guess = guess_of(item);
+    const Sequence guessed = at[guess];
+    return is_in(item, guessed.first_item, guess) ? guessed : at[search(item)];
+  }
+  __device__ int number_of(int item) const {
+    const int guess = guess_of(item);
+    return is_in(item, at[guess].first_item, guess) ? guess : search(item);
+  }
+
+ private:
+  __device__ int guess_of(int item) const {
+    const float share = (static_cast<float>(item) + 0.5f) * static_cast<float>(count);
+    return min(static_cast<int>(__fdividef(share, static_cast<float>(items))), count - 1);
+  }
+  __device__ bool is_in(int item, int first, int number) const {
+    return first <= item && item < (number + 1 < count ? at[number + 1].first_item : items);
+  }
+  __device__ int search(int item) const {
+    int low = 0, high = count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (at[middle].first_item <= item ? low : high) = middle;
     }
-    return at[low];
+    return low;
   }
 };
 

@@ -158,9 +158,10 @@ __global__ void __launch_bounds__(kThreads) look_again(ReduceParameters p, const
   p.out.again[row * p.width + k] = __fsub_rn(p.x[row * p.stride + token], p.out.norms[row]);
 }
 
-// Pieces whose arguments are passed at a time: at most 256 KiB of them.
+// Pieces whose arguments are passed at a time: 256 KiB of them, or one.
 std::size_t most_pieces(int width) {
-  return (std::size_t{256} << 10) / (static_cast<std::size_t>(kPassedWords + width) * sizeof(std::int32_t));
+  const std::size_t bytes = static_cast<std::size_t>(kPassedWords + width) * sizeof(std::int32_t);
+  return std::max<std::size_t>(1, (std::size_t{256} << 10) / bytes);
 }
 
 // first: the row of the first piece; then of the one after the last.
