@@ -72,9 +72,53 @@ class ConformerOnGpu : public ConformerFixture, public ::testing::WithParamInter
     return all;
   }
 
+  // One utterance: its scores, those of hypotheses, and a step of the decoder.
+  std::vector<float> request() {
+    const UtteranceId id = state->open({}, true);
+    state->accept(id, features);
+    state->finish(id);
+    state->step({&id, 1});
+    std::vector<float> all(state->scores(id).values.begin(), state->scores(id).values.end());
+    const std::vector<TokenId> tokens = {5, 3, 9};
+    std::vector<float> left(4), right(state->has_right_to_left() ? 4 : 0);
+    const decode::SequenceScorer::Item item{id, tokens, left, right};
+    state->score({&item, 1});
+    all.insert(all.end(), left.begin(), left.end());
+    all.insert(all.end(), right.begin(), right.end());
+    const auto decoder = state->open_decoder(id, 1, 8);
+    std::vector<float> logits(static_cast<std::size_t>(config.output_dim));
+    const decode::StepScorer::Input input{0, tokens};
+    decoder->score({&input, 1}, logits);
+    all.insert(all.end(), logits.begin(), logits.end());
+    return all;
+  }
+
   std::unique_ptr<Gpu> gpu;
   std::vector<float> features;
 };
+
+// Wherever a kernel fails, that request is lost and the next one is not.
+TEST_P(ConformerOnGpu, LosesOneRequestToAKernelThatFailsAnywhere) {
+  load(GetParam());
+  const std::vector<float> expected = request();
+  constexpr int kStep = 5;  // launches
+  int lost = 0;
+  for (bool failed = true; failed;) {
+    load(GetParam(), gpu.get());
+    gpu->fail_launch(kStep * lost);
+    failed = false;
+    try {
+      request();
+    } catch (const GpuError&) {
+      failed = true;
+      ++lost;
+    }
+    gpu->fail_launch(-1);
+    load(GetParam(), gpu.get());
+    EXPECT_EQ(kernels::first_difference(request(), expected), -1) << lost;
+  }
+  EXPECT_GT(lost, 10);
+}
 
 TEST_P(ConformerOnGpu, GivesTheBitsOfTheProcessor) {
   load(GetParam());

@@ -289,6 +289,28 @@ TEST_P(WhisperOnGpu, LosesOneCallToAKernelThatFails) {
   }
 }
 
+// Windows, prompts, steps, alignment: wherever a kernel fails, that request is lost and the next one is not.
+TEST_P(WhisperOnGpu, LosesOneRequestToAKernelThatFailsAnywhere) {
+  const auto window = mel(106);
+  const auto expected = run(*state(nullptr, 2, 3), window, window);
+  constexpr int kStep = 7;  // launches
+  int lost = 0;
+  for (bool failed = true; failed;) {
+    const auto on_gpu = state(gpu.get(), 2, 3);
+    gpu->fail_launch(kStep * lost);
+    failed = false;
+    try {
+      run(*on_gpu, window, window);
+    } catch (const GpuError&) {
+      failed = true;
+      ++lost;
+    }
+    gpu->fail_launch(-1);
+    expect_same(run(*state(gpu.get(), 2, 3), window, window), expected, "after a failure");
+  }
+  EXPECT_GT(lost, 10);
+}
+
 std::shared_ptr<const Network> static_linked(const RandomCheckpoint& random, ScaledMMBackend backend) {
   auto network = calibrated_network(random, backend);
   layers::link(quantization_layout(network->config), network->layers).value();
