@@ -4,8 +4,8 @@
     tools/check_kernels.py [--root DIR]
 
 A queue starts the blocks of a kernel while the one before it still runs (kernels/cuda/in_order.cuh). A kernel
-that does not wait would read what is not yet written, now and then. A kernel that reads weights before it waits
-says which, in_order([&] {...}), and may name them first.
+that does not wait would read what is not yet written, now and then. A kernel that reads weights or passed arguments before it
+waits says which, in_order([&] {...}), and may name them first.
 """
 
 import argparse

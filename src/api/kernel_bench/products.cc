@@ -177,8 +177,6 @@ constexpr std::array kTileNames = {
 };
 static_assert(kTileNames.size() == kScaledMMTiles.size());
 
-bool is_wide(ScaledMMTile tile) { return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256; }
-
 // Tiles that are worth a look: those of few rows would be slow for many, and the other way round.
 bool fits(ScaledMMTile tile, std::int64_t m) {
   if (m > 2 * kFewRows) return tile >= ScaledMMTile::m64n64;

@@ -178,10 +178,9 @@ cudaError_t KernelGraphs::run(cudaStream_t stream, bool early, KernelList& list)
     if (status == cudaSuccess) status = cudaGraphLaunch(graph.executable, stream);
     ++started_;
   } else {
-    bool first = true;  // it is behind a copy of arguments, which it waits for
     for (const KernelList::Entry& entry : list.entries()) {
+      const bool first = &entry == &list.entries().front();  // perhaps behind a copy of arguments, which it waits for
       if (status == cudaSuccess) status = put_in(stream, early && !first, list, entry);
-      first = false;
       ++alone_;
     }
   }

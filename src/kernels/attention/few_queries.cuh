@@ -169,12 +169,12 @@ constexpr int panel_stride(int dim) {
   return static_cast<int>(kKeys) * dim + 64 / static_cast<int>(sizeof(T));
 }
 
-// Panels of keys to shared memory, panel_stride() apart.
-template <class T>
-__device__ void stage_keys_of_few(T* stage, const T* keys, int dim, int panels) {
+// Panels of keys to shared memory, panel_stride() apart; by kThreads threads.
+template <int kThreads, class T>
+__device__ void stage_key_panels(T* stage, const T* keys, int dim, int panels) {
   constexpr int kInCopy = 16 / sizeof(T);
   const int panel = static_cast<int>(kKeys) * dim;
-  for (int i = static_cast<int>(threadIdx.x) * kInCopy; i < panels * panel; i += kFewThreads * kInCopy) {
+  for (int i = static_cast<int>(threadIdx.x) * kInCopy; i < panels * panel; i += kThreads * kInCopy) {
     copy_async(stage + i / panel * panel_stride<T>(dim) + i % panel, keys + i);
   }
 }
@@ -229,8 +229,7 @@ __global__ void __launch_bounds__(kScoreThreads)
   Sequence s;
   cuda::in_order([&] { s = passed->of(blockIdx.x); });
   extern __shared__ __align__(16) std::byte shared[];
-  constexpr int kPanels = kScoreThreads / static_cast<int>(kKeys), kPanel = static_cast<int>(kKeys) * kDim;
-  constexpr int kInCopy = 16 / sizeof(T);
+  constexpr int kPanels = kScoreThreads / static_cast<int>(kKeys);
   const auto [head, q0] = place(s, blockIdx.x, kQueries);
   const int queries = min(kQueries, s.queries - q0), seen = s.seen(q0 + queries - 1);
   const int j0 = blockIdx.y * kScoreThreads, kinds = s.positions != nullptr ? 2 : 1;
@@ -243,9 +242,7 @@ __global__ void __launch_bounds__(kScoreThreads)
                     std::int64_t{head} * 2 * (kind == 0 ? s.rows : s.position_rows) * kDim +
                     std::int64_t{j0} * kDim;
     T* tile = tiles + kind * kPanels * panel_stride<T>(kDim);
-    for (int i = threadIdx.x * kInCopy; i < panels * kPanel; i += kScoreThreads * kInCopy) {
-      copy_async(tile + i / kPanel * panel_stride<T>(kDim) + i % kPanel, keys + i);
-    }
+    stage_key_panels<kScoreThreads>(tile, keys, kDim, panels);
     for (int i = threadIdx.x; i < kQueries * kDim; i += kScoreThreads) {
       const int n = i / kDim, column = head * kDim + i % kDim;
       float value = 0.0f;
@@ -385,8 +382,8 @@ __global__ void __launch_bounds__(kFewThreads, 1)
   // Where one tile has all positions, their keys come beside it: to the stages that have no values.
   const bool keys_staged = kRows == Rows::inside && tiles == 1 && panel_stride<T>(dim) <= dim * kColumn<T>;
   if (keys_staged) {
-    stage_keys_of_few(stages + tile_size, keys, dim, all_panels);
-    if (position_keys != nullptr) stage_keys_of_few(stages + 2 * tile_size, position_keys, dim, all_panels);
+    stage_key_panels<kFewThreads>(stages + tile_size, keys, dim, all_panels);
+    if (position_keys != nullptr) stage_key_panels<kFewThreads>(stages + 2 * tile_size, position_keys, dim, all_panels);
     commit_copies();
   }
 

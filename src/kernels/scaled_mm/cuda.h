@@ -37,6 +37,9 @@ inline constexpr std::array kScaledMMTiles = {
     ScaledMMTile::m16n16,        ScaledMMTile::m16n32,       ScaledMMTile::m32n32,
     ScaledMMTile::m64n32,        ScaledMMTile::m64n64,       ScaledMMTile::m128n128,
     ScaledMMTile::m128n256,      ScaledMMTile::wide_m128n128, ScaledMMTile::wide_m128n256};
+constexpr bool is_wide(ScaledMMTile tile) {
+  return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
+}
 ScaledMMTile scaled_mm_tile(std::int64_t m, std::int64_t n, std::int64_t k, const GpuInfo& gpu,
                             ScaledMMBackend backend = ScaledMMBackend::native);
 // Whether the GPU runs it: wide ones need wgmma, m64n32 and m128n256 more than 99 KiB of shared memory.

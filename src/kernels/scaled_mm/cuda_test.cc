@@ -483,9 +483,6 @@ TEST(ScaledMMTiles, AreThoseOfMmaSyncWhereItIsAskedFor) {
   const GpuInfo h200 = card(9, 0, 132, 227);
   int wide = 0;
   for_sizes([&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    const auto is_wide = [](ScaledMMTile tile) {
-      return tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
-    };
     wide += is_wide(scaled_mm_tile(m, n, k, h200));
     EXPECT_FALSE(is_wide(scaled_mm_tile(m, n, k, h200, ScaledMMBackend::mma_sync))) << m << " " << n << " " << k;
   });
@@ -504,15 +501,11 @@ TEST(ScaledMMTiles, OfACardAreThoseThatItRuns) {
     }
   }
   std::set<ScaledMMTile> all(kScaledMMTiles.begin(), kScaledMMTiles.end());
-  if (!scaled_mm_has_wgmma(card(9, 0, 132, 227))) {
-    all.erase(ScaledMMTile::wide_m128n128);
-    all.erase(ScaledMMTile::wide_m128n256);
-  }
+  if (!scaled_mm_has_wgmma(card(9, 0, 132, 227))) std::erase_if(all, is_wide);
   EXPECT_EQ(chosen, all);
   for (const ScaledMMTile tile : kScaledMMTiles) {
     const bool much = tile == ScaledMMTile::m64n32 || tile == ScaledMMTile::m128n256;
-    const bool wide = tile == ScaledMMTile::wide_m128n128 || tile == ScaledMMTile::wide_m128n256;
-    EXPECT_EQ(scaled_mm_runs(tile, card(8, 6, 84, 99)), !much && !wide);
+    EXPECT_EQ(scaled_mm_runs(tile, card(8, 6, 84, 99)), !much && !is_wide(tile));
   }
 }
 

@@ -62,7 +62,7 @@ template <class Tile, class Output>
 class Int8Product {
   static constexpr int kTilesM = Tile::kWarpM / 16, kTilesN = Tile::kWarpN / 8;  // of mma
   static constexpr int kSteps = Tile::kDepth / 32 / Tile::kWarpsK;               // of mma in a slice
-  static constexpr bool kAheadOfSlices = !Tile::kWide && kSteps % 2 == 0;
+  static_assert(Tile::kWide || kSteps % 2 == 0, "operands of a slice's first step are always the first");
   // The operands of a warp's products of one step.
   struct Operands {
     unsigned a[kTilesM][4], w[kTilesN / 2][4];
@@ -103,8 +103,8 @@ class Int8Product {
       copy_async_commit();
     }
     if constexpr (!Tile::kWide) factors_.load(p_, out, first_m_, first_n_);  // beside the slices
-    if constexpr (kAheadOfSlices) {
-      multiply_ahead();
+    if constexpr (Tile::kWide) {
+      multiply_slices_wide();
     } else {
       multiply_slices();
     }
@@ -189,20 +189,30 @@ class Int8Product {
   }
   __device__ static int after(int buffer) { return buffer + 1 == Tile::kStages ? 0 : buffer + 1; }
 
-  __device__ void multiply_slices() {
+  __device__ void multiply_slices_wide() {
     const int slices = this->slices();
     int read = 0, written = kAhead;  // buffers of the ring
     for (int s = 0; s < slices; ++s) {
       next_slice();
       load(s + kAhead, written);
-      multiply(ring_ + read * Tile::kSlice);
+      multiply_wide_slice(ring_ + read * Tile::kSlice);
       read = after(read);
       written = after(written);
     }
   }
 
-  // The same, where the first operands of a slice are fetched before the last products of the slice before it.
-  __device__ void multiply_ahead() {
+  __device__ void multiply_wide_slice(unsigned slice) {
+    const std::uint64_t a = wide_operand<Tile::kDepth>(slice + warp_m_ / 64 * 64 * Tile::kDepth);
+    const std::uint64_t w = wide_operand<Tile::kDepth>(slice + Tile::kM * Tile::kDepth);
+    wide_begin();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) multiply_wide<Tile::kN>(sums_[0], a + step * 2, w + step * 2);
+    wide_commit();
+    wide_wait<Tile::kOverlap ? 1 : 0>();
+  }
+
+  // The first operands of a slice are fetched before the last products of the slice before it.
+  __device__ void multiply_slices() {
     const int slices = this->slices();
     int read = 0, written = kAhead;
     Operands operands[2];
@@ -221,27 +231,6 @@ class Int8Product {
       next_slice();
       if (s + 1 < slices) fetch(operands[0], ring_ + read * Tile::kSlice, 0);
       multiply(operands[1]);
-    }
-  }
-
-  // Adds the products of one slice.
-  __device__ void multiply(unsigned slice) {
-    if constexpr (Tile::kWide) {
-      const std::uint64_t a = wide_operand<Tile::kDepth>(slice + warp_m_ / 64 * 64 * Tile::kDepth);
-      const std::uint64_t w = wide_operand<Tile::kDepth>(slice + Tile::kM * Tile::kDepth);
-      wide_begin();
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) multiply_wide<Tile::kN>(sums_[0], a + step * 2, w + step * 2);
-      wide_commit();
-      wide_wait<Tile::kOverlap ? 1 : 0>();
-    } else {
-      Operands operands[2];
-      fetch(operands[0], slice, 0);
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        if (step + 1 < kSteps) fetch(operands[(step + 1) & 1], slice, step + 1);
-        multiply(operands[step & 1]);
-      }
     }
   }
 

@@ -74,11 +74,8 @@ class ConformerOnGpu : public ConformerFixture, public ::testing::WithParamInter
 
   // One utterance: its scores, those of hypotheses, and a step of the decoder.
   std::vector<float> request() {
-    const UtteranceId id = state->open({}, true);
-    state->accept(id, features);
-    state->finish(id);
-    state->step({&id, 1});
-    std::vector<float> all(state->scores(id).values.begin(), state->scores(id).values.end());
+    std::vector<float> all;
+    const UtteranceId id = run(features, {}, true, 0, &all);
     const std::vector<TokenId> tokens = {5, 3, 9};
     std::vector<float> left(4), right(state->has_right_to_left() ? 4 : 0);
     const decode::SequenceScorer::Item item{id, tokens, left, right};
