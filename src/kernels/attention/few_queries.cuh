@@ -206,11 +206,14 @@ __device__ void score_depth(const T* key, const float* q, int dim, float (&sum)[
     }
   }
 }
-template <int kQueries, class T>
+// kDeep: loads that are under way. Loops stay loops: a kernel that runs for microseconds waits for instructions that it has
+// not met.
+template <int kDeep, int kQueries, class T>
 __device__ void score_one(const T* key, const float* q, int dim, float (&sum)[kQueries]) {
-  constexpr int kDeep = 32;
   int d = 0;
+#pragma unroll 1
   for (; d + kDeep <= dim; d += kDeep) score_depth<kDeep>(key + d * kKeys, q + d, dim, sum);
+#pragma unroll 1
   for (; d < dim; d += 8) score_depth<8>(key + d * kKeys, q + d, dim, sum);
 }
 
@@ -277,60 +280,50 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
 }
 
-// What compute_scores() knows of a head.
+// What functions that compute scores know of a head. `seen`: positions, by the last query.
 template <class T>
 struct ScoreWork {
   const T* keys;
   const T* position_keys;  // or null
   const float* q;          // [queries][dim], as q_position
   const float* q_position;
-  int dim, q0;
-  int panel;  // numbers from a panel of keys to the next
-  int seen;   // positions, by the last query
-  float* p;   // [queries][stride]
+  int dim, q0, seen;
+  float* p;  // [queries][stride]
   int stride;
 
-  // Numbers from the head's first key to that of a position.
-  __device__ std::int64_t at(int position) const {
-    return std::int64_t{position} / kKeys * panel + position % kKeys;
+  // The chains of a position's scores with kCount queries from number `first` on. at: numbers from the first key to
+  // the position's.
+  template <int kDeep, int kCount>
+  __device__ void chains(std::int64_t at, int first, float (&sum)[kCount]) const {
+    score_one<kDeep>(keys + at, q + first * dim, dim, sum);
+    if (position_keys != nullptr) score_one<kDeep>(position_keys + at, q_position + first * dim, dim, sum);
+  }
+  // A score of query number n, whose chain is done.
+  __device__ void keep(const Sequence& s, int n, int position, float sum, float& greatest) const {
+    const float score = __fmul_rn(sum, s.scale);
+    if (position < s.seen(q0 + n)) greatest = fmaxf(greatest, score);
+    p[n * stride + position] = score;
   }
 };
 
-// Scores of kQueries queries from number `first` on with the position of this thread.
-template <int kQueries, int kAll, class T>
-__device__ void score_position(const Sequence& s, const ScoreWork<T>& work, int first, int j, float (&greatest)[kAll]) {
-  float sum[kQueries] = {};
-  score_one(work.keys + work.at(j), work.q + first * work.dim, work.dim, sum);
-  if (work.position_keys != nullptr) {
-    score_one(work.position_keys + work.at(j), work.q_position + first * work.dim, work.dim, sum);
-  }
-#pragma unroll
-  for (int n = 0; n < kAll; ++n) {
-    if (n < first || n >= first + kQueries) continue;
-    const float score = __fmul_rn(sum[kQueries == 1 ? 0 : n], s.scale);
-    if (j < s.seen(work.q0 + n)) greatest[n] = fmaxf(greatest[n], score);
-    work.p[n * work.stride + j] = score;
-  }
-}
-
 // Scores of one head's positions, to p, and the greatest of them that each query sees and this thread has
-// computed. Of few positions a thread has one, or even one with one query; of many four.
+// computed. Keys where the cache has them: of few positions a thread has one, of many four.
 template <class T, int kQueries>
 __device__ void compute_scores(const Sequence& s, const ScoreWork<T>& work, float (&greatest)[kQueries]) {
   const int thread = static_cast<int>(threadIdx.x);
-  constexpr int kEach = kFewThreads / kQueries;  // threads for each query
-  if (work.seen <= kEach) {
-    if (thread % kEach < work.seen) score_position<1>(s, work, thread / kEach, thread % kEach, greatest);
-    return;
-  }
+  const auto at = [&](int position) { return std::int64_t{position} / kKeys * kKeys * work.dim + position % kKeys; };
   if (work.seen <= kFewThreads) {
-    if (thread < work.seen) score_position<kQueries>(s, work, 0, thread, greatest);
+    if (thread >= work.seen) return;
+    float sum[kQueries] = {};
+    work.template chains<32>(at(thread), 0, sum);
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) work.keep(s, n, thread, sum[n], greatest[n]);
     return;
   }
   for (int j = 4 * thread; j < work.seen; j += 4 * kFewThreads) {
     float sum[kQueries][4] = {};
-    score_four(work.keys + work.at(j), work.q, work.dim, sum);
-    if (work.position_keys != nullptr) score_four(work.position_keys + work.at(j), work.q_position, work.dim, sum);
+    score_four(work.keys + at(j), work.q, work.dim, sum);
+    if (work.position_keys != nullptr) score_four(work.position_keys + at(j), work.q_position, work.dim, sum);
 #pragma unroll
     for (int n = 0; n < kQueries; ++n) {
       const int last = s.seen(work.q0 + n);
@@ -342,6 +335,40 @@ __device__ void compute_scores(const Sequence& s, const ScoreWork<T>& work, floa
       *reinterpret_cast<float4*>(work.p + n * work.stride + j) = {sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
     }
   }
+}
+
+// The same, of keys in shared memory, panels of them panel_stride() apart. Four warps do it, one for each scheduler: with
+// more queries to a thread a key is loaded less often, and with fewer threads chains have less to wait for.
+inline constexpr int kStagedThreads = 128;
+
+// kEach: queries of a thread.
+template <int kEach, class T, int kQueries>
+__device__ void staged_scores(const Sequence& s, const ScoreWork<T>& work, float (&greatest)[kQueries]) {
+  constexpr int kPositions = kStagedThreads * kEach / kQueries;
+  const int thread = static_cast<int>(threadIdx.x), group = thread / kPositions;
+  for (int j = thread % kPositions; j < work.seen; j += kPositions) {
+    float sum[kEach] = {};
+    const int at = j / static_cast<int>(kKeys) * panel_stride<T>(work.dim) + j % static_cast<int>(kKeys);
+    work.template chains<16>(at, group * kEach, sum);
+#pragma unroll
+    for (int n = 0; n < kQueries; ++n) {
+      if (n / kEach == group) work.keep(s, n, j, sum[n % kEach], greatest[n]);
+    }
+  }
+}
+
+template <class T, int kQueries>
+__device__ void compute_staged_scores(const Sequence& s, const ScoreWork<T>& work, float (&greatest)[kQueries]) {
+  if (threadIdx.x >= kStagedThreads) return;
+  const auto serves = [&](int each) { return work.seen * kQueries <= kStagedThreads * each; };
+  if constexpr (kQueries >= 8) {
+    if (serves(kQueries / 8)) return staged_scores<kQueries / 8>(s, work, greatest);
+  }
+  if constexpr (kQueries >= 4) {
+    if (serves(kQueries / 4)) return staged_scores<kQueries / 4>(s, work, greatest);
+    if (serves(kQueries / 2)) return staged_scores<kQueries / 2>(s, work, greatest);
+  }
+  staged_scores<kQueries>(s, work, greatest);
 }
 
 // kDim: of the heads, so that addresses are constants, or 0 for any.
@@ -402,6 +429,7 @@ __global__ void __launch_bounds__(kFewThreads, 1)
       }
     }
   } else {
+#pragma unroll 1
     for (int i = threadIdx.x; i < kQueries * dim; i += kFewThreads) {
       const int n = i / dim, column = head * dim + i % dim;
       q[i] = n < queries ? s.query(q0 + n, column) : 0.0f;
@@ -409,18 +437,22 @@ __global__ void __launch_bounds__(kFewThreads, 1)
     }
     if (keys_staged) wait_for_copies<0>();
     __syncthreads();
-    const T* staged_positions = position_keys == nullptr ? nullptr : stages + 2 * tile_size;
-    const ScoreWork<T> work{.keys = keys_staged ? stages + tile_size : keys,
-                            .position_keys = keys_staged ? staged_positions : position_keys,
-                            .q = q,
-                            .q_position = q_position,
-                            .dim = dim,
-                            .q0 = q0,
-                            .panel = keys_staged ? panel_stride<T>(dim) : static_cast<int>(kKeys) * dim,
-                            .seen = seen,
-                            .p = p,
-                            .stride = plan.stride};
-    compute_scores(s, work, greatest);
+    ScoreWork<T> work{.keys = keys,
+                      .position_keys = position_keys,
+                      .q = q,
+                      .q_position = q_position,
+                      .dim = dim,
+                      .q0 = q0,
+                      .seen = seen,
+                      .p = p,
+                      .stride = plan.stride};
+    if (keys_staged) {
+      work.keys = stages + tile_size;
+      if (position_keys != nullptr) work.position_keys = stages + 2 * tile_size;
+      compute_staged_scores(s, work, greatest);
+    } else {
+      compute_scores(s, work, greatest);
+    }
   }
   const int warp = threadIdx.x / 32;
 #pragma unroll
