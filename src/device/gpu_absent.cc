@@ -51,6 +51,7 @@ void Gpu::begin_timed_layer(std::string_view) { absent(); }
 void Gpu::end_timed_layer(std::int64_t, const LayerWork&) { absent(); }
 std::int32_t* Gpu::not_finite_row() const { absent(); }
 void Gpu::tell(RunObserver&) { absent(); }
+void Gpu::forget() { absent(); }
 const void* Gpu::pass(const void*, std::size_t) { absent(); }
 void Gpu::launch(const KernelLaunch&) { absent(); }
 bool Gpu::starts_graphs() const { absent(); }

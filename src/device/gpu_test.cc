@@ -104,6 +104,25 @@ TEST_F(OnGpu, KeepsWhatIsNotFiniteUnderTheNameOfItsLayer) {
   EXPECT_TRUE(after.rows.empty());
 }
 
+TEST_F(OnGpu, ForgetsWhatNobodyWasToldOf) {
+  const std::string layer = "encoder.fc1";
+  const std::int32_t row = 7;
+  const auto find = [&] {
+    gpu->at_layer(layer);
+    gpu->upload(gpu->not_finite_row(), &row, sizeof row);
+  };
+  Found first, second;
+  find();
+  gpu->forget();
+  gpu->wait();
+  gpu->tell(first);
+  EXPECT_TRUE(first.rows.empty());
+  find();  // later words come through
+  gpu->wait();
+  gpu->tell(second);
+  EXPECT_EQ(second.rows, (std::map<std::string, std::int64_t>{{"encoder.fc1", 7}}));
+}
+
 TEST_F(OnGpu, RefusesMoreMemoryThanThereIsAndGoesOn) {
   EXPECT_THROW(
       {

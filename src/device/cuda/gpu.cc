@@ -336,6 +336,14 @@ void Gpu::end_timed_layer(std::int64_t rows, const LayerWork& work) {
   state_->clock.end(state_->section.entries().size(), rows, work);
 }
 
+void Gpu::forget() {
+  struct Nobody final : RunObserver {
+    void not_finite(std::string_view, std::int64_t) override {}
+  } nobody;
+  wait();
+  tell(nobody);
+}
+
 std::int32_t* Gpu::not_finite_row() const { return state_->rows + state_->layer; }
 
 void Gpu::tell(RunObserver& observer) {

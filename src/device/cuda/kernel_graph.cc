@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace oasr {
@@ -171,10 +172,18 @@ cudaError_t KernelGraphs::run(cudaStream_t stream, bool early, KernelList& list)
   graph.last_use = ++uses_;
   // Telling a graph of many changes takes longer than starting the kernels, so it is worth it if they come to stay.
   const bool built = graph.executable != nullptr && few_changes(list, graph.built);
-  const bool stays = built || few_changes(list, graph.last);
+  bool as_graph = built || few_changes(list, graph.last);
   cudaError_t status = cudaSuccess;
-  if (stays) {
+  if (as_graph) {
     status = graph.executable == nullptr ? build(graph, list, early) : update(graph, list);
+    if (status == cudaErrorMemoryAllocation && graph.executable == nullptr) {  // kernels take no memory of a full card
+      status = cudaSuccess;
+      as_graph = false;
+      std::ignore = cudaGetLastError();
+      destroy(graph);
+    }
+  }
+  if (as_graph) {
     if (status == cudaSuccess) status = cudaGraphLaunch(graph.executable, stream);
     ++started_;
   } else {

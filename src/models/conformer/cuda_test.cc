@@ -117,6 +117,18 @@ TEST_P(ConformerOnGpu, LosesOneRequestToAKernelThatFailsAnywhere) {
   EXPECT_GT(lost, 10);
 }
 
+// A request that found numbers which are not finite may have failed before it told them.
+TEST_P(ConformerOnGpu, IsNotBlamedForWhatAFailedRequestFound) {
+  load(GetParam(), gpu.get());
+  const std::string layer = "encoder.after_norm";
+  const std::int32_t row = 3;
+  gpu->at_layer(layer);
+  gpu->upload(gpu->not_finite_row(), &row, sizeof row);
+  load(GetParam(), gpu.get());
+  request();
+  EXPECT_FALSE(state->take_fault().has_value());
+}
+
 TEST_P(ConformerOnGpu, GivesTheBitsOfTheProcessor) {
   load(GetParam());
   const std::vector<float> expected = all_numbers();

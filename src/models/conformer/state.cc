@@ -30,6 +30,7 @@ State::State(std::shared_ptr<const Network> network, ExecContext context)
       host_search_(context.gpu),
       host_decoder_scores_(context.gpu),
       decoder_buffers_(context.gpu) {
+  if (context.gpu != nullptr) context.gpu->forget();
   context_.observer = &watch_;
   network_->layers.reserve(context_);
 }
