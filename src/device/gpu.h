@@ -127,7 +127,8 @@ class Gpu {
   static constexpr std::int32_t kAllFinite = 0x7fff'ffff;
   // Tells the observer what was found, and what layers and sections took, up to the last wait() or download(), once.
   void tell(RunObserver& observer);
-  // Forgets what was found, and what took how long, and was not told: a request that failed has left it. Waits.
+  // Forgets what was found, and what took how long, and was not told, and the scratch memory: a request that failed has
+  // left them. Waits.
   void forget();
 
   // Arguments on the device, for the kernel that is put in next: those that change from launch to launch of a

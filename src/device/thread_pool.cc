@@ -65,6 +65,7 @@ struct ThreadPool::State {
   // Takes items until none is left.
   void work(int thread);
   void worker(int thread);
+  void end();
 
   // The loop that runs now. `left` is published last and taken from by compare-and-swap: low 32
   // bits, items not yet taken; high 32 bits, the loop's number. A worker reads `items` and `body`
@@ -135,16 +136,23 @@ void ThreadPool::State::worker(int thread) {
 ThreadPool::ThreadPool(int threads) {
   CHECK(threads >= 1, "a pool has at least the caller's thread");
   state_ = std::make_unique<State>(threads);
-  for (int t = 1; t < threads; ++t) {
-    state_->workers.emplace_back([state = state_.get(), t] { state->worker(t); });
+  try {
+    for (int t = 1; t < threads; ++t) {
+      state_->workers.emplace_back([state = state_.get(), t] { state->worker(t); });
+    }
+  } catch (...) {  // the system has no thread left
+    state_->end();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
-  state_->stop.store(true, std::memory_order_release);
-  state_->signal.fetch_add(1, std::memory_order_acq_rel);
-  state_->signal.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
+ThreadPool::~ThreadPool() { state_->end(); }
+
+void ThreadPool::State::end() {
+  stop.store(true, std::memory_order_release);
+  signal.fetch_add(1, std::memory_order_acq_rel);
+  signal.notify_all();
+  for (std::thread& worker : workers) worker.join();
 }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->scratch.size()); }

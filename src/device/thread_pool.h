@@ -20,7 +20,8 @@ class Gpu;
 // caller's thread takes part); nested calls run inline.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);  // threads >= 1, the caller's included
+  // threads >= 1, the caller's included. Throws std::system_error where the system has no more.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

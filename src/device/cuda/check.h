@@ -5,13 +5,18 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "device/gpu.h"
 
 namespace oasr {
 
 [[noreturn]] inline void fail(cudaError_t status, const std::string& doing) {
-  throw GpuError(fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status)));
+  std::string what = fmt::format("the GPU failed: {}: {} ({})", doing, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status != cudaErrorMemoryAllocation) throw GpuError(what);
+  std::ignore = cudaGetLastError();  // nothing has happened
+  throw GpuOutOfMemory(std::move(what));
 }
 
 inline void check(cudaError_t status, const char* doing) {

@@ -163,7 +163,7 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
     check(cudaMemcpy(state->rows, state->found.get(), kLayers * sizeof(std::int32_t), cudaMemcpyHostToDevice),
           "its first copy");
     state->layers.push_back("a layer without a name");
-  } catch (const GpuError& error) {
+  } catch (const std::exception& error) {  // GpuError, or lack of memory
     return unexpected(ErrorCode::unsupported, error.what(), fmt::format("device cuda:{}", index),
                       "see with nvidia-smi whether the card is free, or use --device cpu");
   }
@@ -342,6 +342,8 @@ void Gpu::forget() {
   } nobody;
   wait();
   tell(nobody);
+  state_->scratch_bytes = 0;
+  state_->freed.give(std::exchange(state_->scratch, nullptr));
 }
 
 std::int32_t* Gpu::not_finite_row() const { return state_->rows + state_->layer; }

@@ -172,19 +172,19 @@ cudaError_t KernelGraphs::run(cudaStream_t stream, bool early, KernelList& list)
   graph.last_use = ++uses_;
   // Telling a graph of many changes takes longer than starting the kernels, so it is worth it if they come to stay.
   const bool built = graph.executable != nullptr && few_changes(list, graph.built);
-  bool as_graph = built || few_changes(list, graph.last);
+  const bool stays = built || few_changes(list, graph.last), fresh = graph.executable == nullptr;
   cudaError_t status = cudaSuccess;
-  if (as_graph) {
-    status = graph.executable == nullptr ? build(graph, list, early) : update(graph, list);
-    if (status == cudaErrorMemoryAllocation && graph.executable == nullptr) {  // kernels take no memory of a full card
-      status = cudaSuccess;
-      as_graph = false;
-      std::ignore = cudaGetLastError();
-      destroy(graph);
-    }
-  }
-  if (as_graph) {
+  if (stays) {
+    status = fresh ? build(graph, list, early) : update(graph, list);
     if (status == cudaSuccess) status = cudaGraphLaunch(graph.executable, stream);
+  }
+  const bool no_room = fresh && status == cudaErrorMemoryAllocation;  // a new graph takes memory of the card, kernels do not
+  if (no_room) {
+    status = cudaSuccess;
+    std::ignore = cudaGetLastError();
+    destroy(graph);
+  }
+  if (stays && !no_room) {
     ++started_;
   } else {
     for (const KernelList::Entry& entry : list.entries()) {

@@ -2,8 +2,8 @@
 //
 // Scores, then numerators; then a thread has one output, whose chain over all positions is what takes the
 // time: values come to shared memory, in tiles, before they are needed. They lie in panels like keys, so that
-// one load is several links of a chain. Few positions' scores are computed by the same block: a position by a thread,
-// beyond 512 four neighbouring ones (which the layout makes one load). Of many positions they are the work
+// one load is several links of a chain. Few positions' scores are computed by the same block: from keys in shared memory, where
+// these have room, else a position by a thread, beyond 512 four neighbouring ones (which the layout makes one load). Of many positions they are the work
 // of a kernel of its own, whose blocks spread over the GPU: one multiprocessor would wait for its keys
 // longest.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -93,23 +94,30 @@ Result<std::unique_ptr<GpuMel::Queue>> GpuMel::open_queue() {
 }
 
 std::unique_ptr<GpuMel::Queue> GpuMel::take() {
-  {
-    std::unique_lock lock(mutex_);
-    returned_.wait(lock, [&] { return !free_.empty() || open_ < kMostQueues; });
+  std::unique_lock lock(mutex_);
+  while (true) {
+    returned_.wait(lock, [&] { return !free_.empty() || open_ < most_; });
     if (!free_.empty()) {
       auto queue = std::move(free_.back());
       free_.pop_back();
       return queue;
     }
     ++open_;
-  }
-  try {
-    auto queue = open_queue();
-    if (!queue) throw GpuError(queue.error().message());
-    return std::move(*queue);
-  } catch (...) {
-    give_back(nullptr);
-    throw;
+    lock.unlock();
+    std::unique_ptr<Queue> queue;
+    std::exception_ptr failure;
+    try {
+      auto opened = open_queue();
+      if (!opened) throw GpuError(opened.error().message());
+      queue = std::move(*opened);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (queue != nullptr) return queue;
+    --open_;
+    if (open_ == 0) std::rethrow_exception(failure);
+    most_ = open_;  // a card that is full has no more of them
   }
 }
 

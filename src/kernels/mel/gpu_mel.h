@@ -16,7 +16,7 @@ namespace oasr::kernels {
 // Samples and results are host memory. Has queues of its own on the GPU, which a model may use at the same
 // time: as many as threads ask at a time, up to kMostQueues, then they wait for one another.
 //
-// compute() throws what a Gpu throws, and GpuError where no queue can be opened; the frames are lost, and the
+// compute() throws what a Gpu throws, and GpuError where no first queue can be opened (without a further one threads wait); the frames are lost, and the
 // next call starts with another queue.
 class GpuMel final : public MelDevice {
  public:
@@ -52,6 +52,7 @@ class GpuMel final : public MelDevice {
   std::mutex mutex_;
   std::condition_variable returned_;
   int open_ = 0;                              // queues that exist
+  int most_ = kMostQueues;                    // of them
   std::vector<std::unique_ptr<Queue>> free_;  // those that nobody uses
 };
 
