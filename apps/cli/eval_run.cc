@@ -106,7 +106,7 @@ Status EvalRun::run(Recognizer& recognizer) {
   finished_ = done_.size();
   last_ = std::chrono::steady_clock::now();
   Callbacks callbacks;
-  callbacks.cancelled = [this] { return interrupted() || !written_; };
+  callbacks.cancelled = [this] { return interrupted() || write_failed_; };
   callbacks.progress = [this](double, double) {
     terminal_.progress("utterances", static_cast<double>(finished_),
                        static_cast<double>(inputs_.rows.size()), "");
@@ -149,6 +149,7 @@ void EvalRun::finish(const EvalInput& row, const Result<Transcript>& result) {
   }
   terminal_.detail(row.utterance.id + ": " + entry.hypothesis);
   if (journal_ != nullptr) written_ = journal_->append(entry);
+  write_failed_ = !written_;
   ++finished_;
   done_[Key(entry.set, entry.id)] = std::move(entry);
 }

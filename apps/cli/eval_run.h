@@ -1,6 +1,7 @@
 // The recordings of an evaluation through a model, resumable.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -43,6 +44,7 @@ class EvalRun {
   std::map<Key, EvalJournal::Entry> done_;
   std::size_t finished_ = 0;
   Status written_;  // of the journal
+  std::atomic<bool> write_failed_ = false;  // the same, for any thread
   std::chrono::steady_clock::time_point last_{};
 };
 

@@ -112,7 +112,7 @@ int run_streaming(const TranscribeArguments& arguments, const Input& input, cons
   audio.path = input.audio;
   Printer printer(*style, terminal);
   Callbacks callbacks;
-  callbacks.cancelled = [&] { return interrupted() || !terminal.output_error(); };
+  callbacks.cancelled = [&] { return interrupted() || terminal.output_failed(); };
   auto status = recognizer->transcribe(audio, std::ref(printer), callbacks);
   if (!terminal.output_error()) return end_with(terminal.output_error().error());
   if (!status) {

@@ -58,6 +58,7 @@ Status Terminal::print(std::string_view text) {
   if (!output_) return output_;
   clear_progress();
   output_ = write_all(STDOUT_FILENO, text, "standard output");
+  output_failed_ = !output_;
   return output_;
 }
 

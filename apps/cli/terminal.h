@@ -1,6 +1,7 @@
 // Standard output and the messages and progress line on standard error.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -30,6 +31,8 @@ class Terminal {
   Status print_text(std::string_view text);
   // The first error of print(), as after a closed pipe.
   const Status& output_error() const { return output_; }
+  // Whether there is one; any thread may ask.
+  bool output_failed() const { return output_failed_; }
 
   void error(const Error& error);        // "oasr: error: …", always
   void warn(std::string_view line);      // "oasr: warning: …", not when quiet
@@ -50,6 +53,7 @@ class Terminal {
   int width_;
   bool drawn_ = false;
   Status output_;
+  std::atomic<bool> output_failed_ = false;
   std::chrono::steady_clock::time_point last_draw_{};
 };
 

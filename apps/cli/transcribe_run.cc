@@ -143,7 +143,7 @@ OutputContext TranscribeRun::context(const Input& input) const {
   return {input.id, input.audio, arguments_.engine.model, &arguments_.options};
 }
 
-bool TranscribeRun::stopped() const { return interrupted() || !terminal_.output_error(); }
+bool TranscribeRun::stopped() const { return interrupted() || terminal_.output_failed(); }
 
 void TranscribeRun::summary() const {
   const double seconds =

@@ -25,7 +25,7 @@ struct EngineConfig {
   // products are much faster and whose text may differ (docs/numerics.md). Of a model that runs on the processor these
   // are refused.
   std::string arithmetic = "float32";
-  int threads = 0;               // 0: what the cgroup quota allows
+  int threads = 0;               // 0: what the cgroup quota allows; beside a GPU, unless 1, as many again read ahead
   int batch_size = 1;            // windows of different inputs decoded together
   bool download = true;          // a catalogue name that is not in the cache is pulled
 };
@@ -101,7 +101,7 @@ struct TranscribeOptions {
   CtcOptions ctc;
 };
 
-// Called in the thread that runs; `cancelled`, for pipes of a batch, in others too. A cancelled run: Error `cancelled`.
+// Called in the thread that runs; `cancelled`, while pipes are read, in others too, beside the rest but one at a time. A cancelled run: Error `cancelled`.
 struct Callbacks {
   std::function<void(double seconds_done, double seconds_total)> progress;  // total 0: unknown
   std::function<void(const Segment&)> segment;      // as soon as a segment is final

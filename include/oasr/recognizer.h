@@ -51,7 +51,7 @@ struct Timings {
   std::int64_t steps = 0;          // those calls
   std::int64_t step_rows = 0;      // tokens scored in them, all rows
   // CTC models; their encoder is in encode_seconds.
-  double feature_seconds = 0;
+  double feature_seconds = 0;      // on a GPU beside the others, by threads of their own
   double search_seconds = 0;
   double rescore_seconds = 0;      // by attention decoders
   std::int64_t utterances = 0;

@@ -1,5 +1,6 @@
 #include "oasr/c_api.h"
 
+#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -61,13 +62,13 @@ oasr::Status transcribe(oasr_recognizer* recognizer, const oasr::AudioInput& inp
                         const oasr_options* options, oasr_progress progress, void* user,
                         oasr_transcript** transcript) {
   const auto& values = options->values.transcribe;
-  bool stop = false;
+  std::atomic<bool> stop = false;  // reading asks in another thread
   oasr::Callbacks callbacks;
   if (progress != nullptr) {
     callbacks.progress = [&](double done, double total) {
-      stop = stop || progress(done, total, user) != 0;
+      if (!stop && progress(done, total, user) != 0) stop = true;
     };
-    callbacks.cancelled = [&] { return stop; };
+    callbacks.cancelled = [&] { return stop.load(); };
   }
   auto result = TRY(recognizer->recognizer.transcribe(input, values, callbacks));
   *transcript = new oasr_transcript{std::move(result), values, {}};

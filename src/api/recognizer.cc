@@ -140,11 +140,26 @@ Result<Recognizer> Recognizer::clone() const {
   });
 }
 
+namespace {
+
+// Recordings are opened and read by several threads, of which those that wait for a pipe ask whether to go on.
+Callbacks asked_one_at_a_time(Callbacks callbacks) {
+  if (!callbacks.cancelled) return callbacks;
+  callbacks.cancelled = [ask = std::move(callbacks.cancelled), turn = std::make_shared<std::mutex>()] {
+    const std::lock_guard lock(*turn);
+    return ask();
+  };
+  return callbacks;
+}
+
+}  // namespace
+
 Result<Transcript> Recognizer::transcribe(const AudioInput& audio, const TranscribeOptions& options,
                                           const Callbacks& callbacks) {
   return guarded([&]() -> Result<Transcript> {
-    const auto source = TRY(open_input(audio, engine::sample_rate_of(*impl_->model), callbacks));
-    return impl_->described(impl_->transcriber->transcribe(*source, options, callbacks));
+    const Callbacks asking = asked_one_at_a_time(callbacks);
+    const auto source = TRY(open_input(audio, engine::sample_rate_of(*impl_->model), asking));
+    return impl_->described(impl_->transcriber->transcribe(*source, options, asking));
   });
 }
 
@@ -153,19 +168,12 @@ void Recognizer::transcribe_batch(
     const std::function<void(std::size_t, Result<Transcript>)>& done, const Callbacks& callbacks) {
   std::size_t next = 0;
   const int rate = engine::sample_rate_of(*impl_->model);
-  // Recordings are opened and read by several threads; those that wait for a pipe ask one at a time.
-  Callbacks reading;
-  std::mutex asking;
-  if (callbacks.cancelled) {
-    reading.cancelled = [&] {
-      const std::lock_guard lock(asking);
-      return callbacks.cancelled();
-    };
-  }
+  const Callbacks asking = asked_one_at_a_time(callbacks);
+  const Callbacks reading{.progress = {}, .segment = {}, .cancelled = asking.cancelled};
   const auto status = guarded([&]() -> Status {
     impl_->transcriber->transcribe_many(
         audio.size(), [&](std::size_t index) { return open_input(audio[index], rate, reading); }, options,
-        callbacks, [&](std::size_t index, Result<Transcript> transcript) {
+        asking, [&](std::size_t index, Result<Transcript> transcript) {
           next = index + 1;
           done(index, impl_->described(std::move(transcript)));
         });

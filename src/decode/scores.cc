@@ -16,8 +16,9 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Compiled for AVX2 too and chosen when the program starts. The bits are the same: lanes are summed in an order
-// that the code says, and products are never fused into sums (-ffp-contract=off).
-#if defined(__x86_64__)
+// that the code says, and products are never fused into sums (-ffp-contract=off). The choice is made before
+// ThreadSanitizer is ready.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define OASR_ALSO_FOR_AVX2 __attribute__((target_clones("avx2", "default")))
 #else
 #define OASR_ALSO_FOR_AVX2

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/check.h"
 #include "decode/search.h"
 #include "engine/admission.h"
+#include "engine/ahead.h"
 #include "engine/front_end.h"
 #include "engine/in_order.h"
 #include "engine/plan.h"
@@ -42,7 +44,8 @@ struct AedTranscriber::Impl {
   std::shared_ptr<const models::AedModel> model;
   ExecContext context;
   int batch_size = 1;
-  std::unique_ptr<MelDevice> front_end;  // null: the processor
+  std::unique_ptr<MelDevice> front_end;       // null: the processor
+  std::unique_ptr<ThreadPool> ahead_threads;  // null: recordings are prepared between steps
   std::unique_ptr<models::AedState> state;
   int rows = 0, windows = 0;  // of `state`
   decode::ForEach for_each;   // on the pool
@@ -60,22 +63,34 @@ struct AedTranscriber::Impl {
   }
 
   // Decodes up to `limit` recordings together until `admit`, which takes up to so many, gives none any more and all
-  // are over. A GPU waits for what threads prepare: a quarter of the recordings is admitted at a time, side by side.
+  // are over. A GPU waits for what threads prepare: a quarter of the recordings is admitted at a time, and where there are
+  // threads for it the next quarter is read while the others are decoded. With a limit of one each is over before the next
+  // is opened. Of `callbacks` only `cancelled` is called.
   template <class Admit>
   void run(models::AedState& decoder, std::size_t limit, const Callbacks& callbacks,
            const Admit& admit, InOrder& results) {
-    std::vector<Active> active;
+    std::vector<Active> active, next;
     std::vector<decode::Search*> searches;
+    Ahead ahead(ahead_threads.get());
     const auto threads = static_cast<std::size_t>(context.pool->threads());
     const std::size_t at_once = context.gpu != nullptr ? std::clamp<std::size_t>(limit / 4, 1, threads) : 1;
     while (true) {
-      const std::size_t room = limit - active.size();
-      if (active.empty() || room >= at_once) admit(decoder, active, room);
+      const bool has_room = active.empty() || limit - active.size() >= at_once;
+      if (has_room) {
+        ahead.finish(callbacks.cancelled);
+        std::ranges::move(next, std::back_inserter(active));
+        next.clear();
+        admit(decoder, active, active.size(), limit - active.size());
+      }
       if (active.empty()) return;
       const bool stop = callbacks.cancelled && callbacks.cancelled();
       searches.clear();
       for (Active& entry : active) stop ? entry.recording->fail(cancelled_error()) : entry.recording->collect();
-      for_each(active.size(), [&](std::size_t i) { active[i].recording->prepare(); });
+      prepare(active, *context.pool);
+      if (has_room && ahead.has_threads() && limit > 1) {
+        admit(decoder, next, active.size(), at_once);
+        if (!next.empty()) ahead.start(*context.pool, [&](ThreadPool& pool) { prepare(next, pool); });
+      }
       encode_together(decoder, active);
       for (Active& entry : active) {
         entry.recording->start();
@@ -90,6 +105,11 @@ struct AedTranscriber::Impl {
       stepper.step(decoder, searches);
       fail_faulty(decoder, active);
     }
+  }
+
+  static void prepare(std::vector<Active>& recordings, ThreadPool& pool) {
+    pool.parallel_for(static_cast<std::int64_t>(recordings.size()),
+                      [&](std::int64_t i, int) { recordings[static_cast<std::size_t>(i)].recording->prepare(); });
   }
 
   // Encodes the windows that recordings wait for in one call. If numbers of one are not finite, none is kept: every
@@ -126,7 +146,7 @@ AedTranscriber::AedTranscriber(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 AedTranscriber::~AedTranscriber() = default;
 
 Result<std::unique_ptr<Transcriber>> AedTranscriber::create(std::shared_ptr<const models::AedModel> model,
-                                                            ExecContext context, int batch_size) {
+                                                            ExecContext context, int batch_size, bool reads_ahead) {
   auto impl = std::make_unique<Impl>();
   impl->front_end = TRY(open_front_end(context, whisper_recipe(model->n_mels())));
   impl->model = std::move(model);
@@ -137,6 +157,7 @@ Result<std::unique_ptr<Transcriber>> AedTranscriber::create(std::shared_ptr<cons
   };
   impl->stepper = decode::Stepper(impl->for_each);
   impl->batch_size = batch_size;
+  if (reads_ahead) impl->ahead_threads = as_many_threads(*context.pool);
   return std::unique_ptr<Transcriber>(new AedTranscriber(std::move(impl)));
 }
 
@@ -148,7 +169,7 @@ Result<Transcript> AedTranscriber::transcribe(AudioSource& audio, const Transcri
   const Done done = [&](std::size_t, Result<Transcript> result) { transcript = std::move(result); };
   InOrder results(done);
   bool admitted = false;
-  const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t) {
+  const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t, std::size_t) {
     if (std::exchange(admitted, true)) return;
     auto recording = std::make_unique<Recording>(plan, audio, callbacks, state, impl_->front_end.get());
     active.push_back({0, nullptr, std::move(recording)});
@@ -181,13 +202,13 @@ void AedTranscriber::transcribe_many(std::size_t count, const OpenAudio& open,
   };
   InOrder results(counted);
   Admission admission(count, open, callbacks, *impl_->context.pool, results);
-  const auto admit = [&](models::AedState& state, std::vector<Active>& active, std::size_t wanted) {
-    for (auto& [index, audio] : admission.next(wanted, active.size())) {
+  const auto admit = [&](models::AedState& state, std::vector<Active>& to, std::size_t open_now, std::size_t wanted) {
+    for (auto& [index, audio] : admission.next(wanted, open_now)) {
       auto recording = std::make_unique<Recording>(*plan, *audio, each, state, impl_->front_end.get());
-      active.push_back({index, std::move(audio), std::move(recording)});
+      to.push_back({index, std::move(audio), std::move(recording)});
     }
   };
-  impl_->run(**decoder, limit, callbacks, admit, results);
+  impl_->run(**decoder, limit, each, admit, results);
   impl_->state = std::move(*decoder);
 }
 

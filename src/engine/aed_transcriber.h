@@ -7,11 +7,12 @@
 
 namespace oasr::engine {
 
-// The decoder state is created by the first call and kept.
+// The decoder state is created by the first call and kept. `reads_ahead`: recordings that come next are read while others are
+// decoded, on as many threads again.
 class AedTranscriber final : public Transcriber {
  public:
   static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::AedModel> model, ExecContext context,
-                                             int batch_size);
+                                             int batch_size, bool reads_ahead);
   ~AedTranscriber() override;
 
   // Rewindable sources are read twice when they are longer than two minutes.

@@ -26,40 +26,33 @@ CtcRecording::CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callba
       front_end_(front_end),
       utterances_(audio, plan.model->front_end().sample_rate, plan.vad, on(pool)) {}
 
-Status CtcRecording::read(std::vector<float>& features) {
-  const double rate = plan_.model->front_end().sample_rate;
-  while (features.empty()) {
-    std::optional<Utterance> utterance = TRY(utterances_.next());
-    if (!utterance) return {};
-    offset_ = static_cast<double>(utterance->begin) / rate;
-    duration_ = static_cast<double>(utterance->samples.size()) / rate;
+Result<std::optional<CtcUtterance>> CtcRecording::next() {
+  const FbankOptions& front_end = plan_.model->front_end();
+  const double rate = front_end.sample_rate;
+  std::optional<CtcUtterance> next;
+  while (std::optional<Utterance> utterance = TRY(utterances_.next())) {
     round_to_16_bits(utterance->samples);
-    features = TRY(fbank(utterance->samples, plan_.model->front_end(), front_end_));
+    std::vector<float> features = TRY(fbank(utterance->samples, front_end, front_end_));
     // Too short for one encoder frame: nothing can be heard in it.
-    const auto frames = static_cast<int>(features.size()) / plan_.model->front_end().num_mel_bins;
-    if (frames <= plan_.model->right_context()) features.clear();
+    const auto frames = static_cast<int>(features.size()) / front_end.num_mel_bins;
+    if (frames <= plan_.model->right_context()) continue;
+    next = CtcUtterance{.features = std::move(features),
+                        .offset = static_cast<double>(utterance->begin) / rate,
+                        .duration = static_cast<double>(utterance->samples.size()) / rate,
+                        .recording_seconds = audio_.info().declared_seconds.value_or(0)};
+    break;
   }
-  return {};
+  return next;
 }
 
-bool CtcRecording::next(std::vector<float>& features) {
-  features.clear();
-  if (result_) return false;
-  if (auto read_well = read(features); !read_well) {
-    fail(std::move(read_well).error());
-    return false;
-  }
-  if (features.empty()) finish();
-  return !features.empty();
-}
-
-void CtcRecording::take(const std::vector<CtcResult>& results) {
-  Segment segment = make_segment(plan_, results.front(), offset_, duration_);
+void CtcRecording::take(const CtcUtterance& utterance, const std::vector<CtcResult>& results) {
+  const double offset = utterance.offset, duration = utterance.duration;
+  Segment segment = make_segment(plan_, results.front(), offset, duration);
   ++taken_;
   if (plan_.n_best > 1) {
     transcript_.alternatives.clear();
     for (std::size_t i = 0; i < results.size() && i < static_cast<std::size_t>(plan_.n_best); ++i) {
-      Segment other = make_segment(plan_, results[i], offset_, duration_);
+      Segment other = make_segment(plan_, results[i], offset, duration);
       transcript_.alternatives.push_back({.text = std::move(other.text),
                                           .tokens = std::move(other.tokens),
                                           .avg_logprob = other.avg_logprob,
@@ -68,16 +61,20 @@ void CtcRecording::take(const std::vector<CtcResult>& results) {
   }
   if (!segment.text.empty()) {
     segment.id = static_cast<int>(transcript_.segments.size());
-    segment.seek = static_cast<int>(offset_ * 100 + 0.5);
+    segment.seek = static_cast<int>(offset * 100 + 0.5);
     if (!transcript_.text.empty()) transcript_.text += " ";
     transcript_.text += segment.text;
     if (callbacks_.segment) callbacks_.segment(segment);
     transcript_.segments.push_back(std::move(segment));
   }
-  if (callbacks_.progress) callbacks_.progress(offset_ + duration_, audio_.info().declared_seconds.value_or(0));
+  if (callbacks_.progress) callbacks_.progress(offset + duration, utterance.recording_seconds);
 }
 
-void CtcRecording::fail(Error error) { result_ = unexpected(std::move(error)); }
+Result<Transcript> CtcRecording::take_result() {
+  if (error_) return unexpected(std::move(*error_));
+  finish();
+  return std::move(transcript_);
+}
 
 void CtcRecording::finish() {
   transcript_.duration = static_cast<double>(utterances_.samples()) / plan_.model->front_end().sample_rate;
@@ -97,7 +94,6 @@ void CtcRecording::finish() {
     warn("no_alternatives", "n_best was asked for, and there is more than one utterance");
   }
   if (transcript_.text.empty()) warn("empty_result", "the recording gave no text");
-  result_ = std::move(transcript_);
 }
 
 }  // namespace oasr::engine

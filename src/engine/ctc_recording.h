@@ -11,26 +11,33 @@
 
 namespace oasr::engine {
 
-// Gives utterances one at a time and takes their texts. Used by one thread at a time.
+// An utterance with its features, and its place in the recording.
+struct CtcUtterance {
+  std::vector<float> features;      // [n, input_dim], n > 0
+  double offset = 0, duration = 0;  // seconds
+  double recording_seconds = 0;     // as declared; 0: not known
+};
+
+// Gives utterances one at a time and takes their texts.
 class CtcRecording {
  public:
   // All must outlive the recording; `callbacks` are called from take(). front_end: null for the processor.
   CtcRecording(const CtcPlan& plan, AudioSource& audio, const Callbacks& callbacks, MelDevice* front_end,
                ThreadPool& pool);
 
-  // Features [n, input_dim] of the next utterance, n > 0. False: the recording is over, or has failed. Recordings
-  // may do so at a time.
-  bool next(std::vector<float>& features);
-  // The results of that utterance, best first.
-  void take(const std::vector<CtcResult>& results);
-  // Ends the recording with an error.
-  void fail(Error error);
+  // The next utterance; nothing at the end. After an error, or the end, it is not called again. It may run in another
+  // thread, beside take() and fail() of the utterance before.
+  Result<std::optional<CtcUtterance>> next();
+  // The results of an utterance, best first.
+  void take(const CtcUtterance& utterance, const std::vector<CtcResult>& results);
+  // Ends the recording with an error: its result.
+  void fail(Error error) { error_ = std::move(error); }
+  bool has_failed() const { return error_.has_value(); }
 
-  // When over, once.
-  Result<Transcript> take_result() { return std::move(*result_); }
+  // After fail(), or when next() gave nothing and all was taken; once.
+  Result<Transcript> take_result();
 
  private:
-  Status read(std::vector<float>& features);
   void finish();
 
   const CtcPlan& plan_;
@@ -38,10 +45,9 @@ class CtcRecording {
   const Callbacks& callbacks_;
   MelDevice* front_end_;
   UtteranceSource utterances_;
-  double offset_ = 0, duration_ = 0;  // seconds, of the utterance at hand
-  int taken_ = 0;                     // utterances
+  int taken_ = 0;  // utterances
   Transcript transcript_;
-  std::optional<Result<Transcript>> result_;
+  std::optional<Error> error_;
 };
 
 }  // namespace oasr::engine

@@ -1,37 +1,23 @@
 // CTC models in the engine: what is cut, refused, told, and the same however it comes. On a small random U2++.
 #include <gmock/gmock.h>
 
+#include "engine/ctc_fixture.h"
 #include "engine/ctc_plan.h"
-#include "engine/engine_fixture.h"
 #include "engine/streaming.h"
 #include "engine/utterance_source.h"
-#include "models/conformer/model.h"
-#include "models/conformer/test_support.h"
 
 namespace oasr::engine {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct CtcEngine : ::testing::Test {
-  CtcEngine() { use(models::conformer::small_train_yaml()); }
-
-  void use(const std::string& train_yaml) { use(models::conformer::random_checkpoint(train_yaml)); }
-  void use(const Checkpoint& checkpoint) {
-    model = std::dynamic_pointer_cast<const models::CtcModel>(
-        models::conformer::Model::load(checkpoint, {}, context).value());
-  }
+struct CtcEngine : CtcFixture {
   void use_nan_in(const std::string& weight) {
     Checkpoint checkpoint = models::conformer::random_checkpoint(models::conformer::small_train_yaml());
     auto& tensor = checkpoint.tensors.tensors.at(weight);
     broken.assign(static_cast<std::size_t>(tensor.shape.elements()), std::nanf(""));
     tensor.bytes = std::as_bytes(std::span(broken));
     use(checkpoint);
-  }
-  std::unique_ptr<Transcriber> transcriber(int batch = 1) { return *Transcriber::create(model, context, batch); }
-  Result<Transcript> run(const std::vector<float>& samples, const TranscribeOptions& options = {}) {
-    TestAudio audio(samples);
-    return transcriber()->transcribe(audio, options);
   }
   std::string refusal(const TranscribeOptions& options) {
     const auto plan = make_ctc_plan(options, *model);
@@ -55,10 +41,7 @@ struct CtcEngine : ::testing::Test {
     return all->take_events(session);
   }
 
-  ThreadPool pool{2};
-  ExecContext context{.pool = &pool, .isa = detected_isa()};
   std::vector<float> broken;  // numbers of the model
-  std::shared_ptr<const models::CtcModel> model;
 };
 
 std::string told(const std::vector<StreamEvent>& events) {
@@ -237,7 +220,7 @@ TEST_F(CtcEngine, LosesOneRequestToAFailureWhereverItIs) {
   const auto expected = run(samples).value();
   for (int layer = 0, failures = 1; failures > 0; ++layer) {
     failures = 0;
-    const auto transcribes = transcriber();
+    const auto transcribes = transcriber(1, layer % 2 == 0);
     TestAudio first(samples), second(samples);
     failing.until = layer;
     try {

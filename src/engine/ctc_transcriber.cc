@@ -1,10 +1,17 @@
 #include "engine/ctc_transcriber.h"
 
 #include <algorithm>
+#include <limits>
+#include <new>
 
+#include <fmt/format.h>
+
+#include "base/log.h"
 #include "base/stopwatch.h"
 #include "decode/attention_beam.h"
+#include "device/gpu.h"
 #include "engine/admission.h"
+#include "engine/ahead.h"
 #include "engine/ctc_recording.h"
 #include "engine/fault_error.h"
 #include "engine/front_end.h"
@@ -19,16 +26,19 @@ struct ActiveCtc {
   std::size_t index = 0;
   std::unique_ptr<AudioSource> owned;  // empty when the caller's
   std::unique_ptr<CtcRecording> recording;
+  std::optional<Result<std::optional<CtcUtterance>>> next;  // what it said: not in a pass yet
 };
 
 // An utterance on its way through one pass.
 struct InFlight {
-  CtcRecording* recording = nullptr;
+  CtcRecording* recording = nullptr;  // null: it has failed
+  CtcUtterance utterance;
   models::UtteranceId id = 0;
-  std::vector<float> features;
   std::vector<decode::CtcHypothesis> hypotheses;  // of the first pass
   std::vector<CtcResult> results;
+  bool searched_on_gpu = false;
 };
+using Pass = std::span<InFlight>;
 
 }  // namespace
 
@@ -37,8 +47,13 @@ struct CtcTranscriber::Impl {
   ExecContext context;
   int batch_size = 1;
   std::unique_ptr<models::CtcState> state;
-  std::unique_ptr<MelDevice> front_end;  // null: the processor
+  std::unique_ptr<MelDevice> front_end;        // null: the processor
+  std::unique_ptr<ThreadPool> ahead_threads;   // null: utterances are prepared between passes
+  double most_seconds = 0;                     // of audio, that memory holds together as far as the call knows
   StageTimes times;
+
+  // Of what prepares utterances.
+  ThreadPool& reading_threads() const { return ahead_threads ? *ahead_threads : *context.pool; }
 
   Status open_state() {
     if (state == nullptr) state = TRY(model->new_state(context));
@@ -50,6 +65,7 @@ struct CtcTranscriber::Impl {
   template <class Admit>
   void run(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
            InOrder& results) {
+    most_seconds = std::numeric_limits<double>::infinity();
     try {
       decode_all(plan, limit, callbacks, admit, results);
     } catch (...) {
@@ -58,53 +74,130 @@ struct CtcTranscriber::Impl {
     }
   }
 
+  // While a pass is decoded the utterances of the next one are prepared, of as many recordings as it may take; without
+  // threads for that, before it. With a limit of one each recording is over before the next is opened.
   template <class Admit>
   void decode_all(const CtcPlan& plan, std::size_t limit, const Callbacks& callbacks, const Admit& admit,
                   InOrder& results) {
     std::vector<ActiveCtc> active;
     std::vector<InFlight> pass;
+    Ahead ahead(ahead_threads.get());
     while (true) {
-      admit(active, limit - active.size());
+      const std::size_t waiting = active.size() - pass.size();
+      if (active.empty() || limit > 1) admit(active, limit - waiting);
       if (active.empty()) return;
-      const bool stop = callbacks.cancelled && callbacks.cancelled();
+      if (callbacks.cancelled && callbacks.cancelled()) {
+        for (const ActiveCtc& entry : active) results.add(entry.index, unexpected(cancelled_error()));
+        active.clear();
+        pass.clear();
+        continue;
+      }
+      ahead.start(*context.pool, [&](ThreadPool& threads) { prepare(active, threads); });
+      decode(plan, pass);
+      ahead.finish(callbacks.cancelled);
+      settle(active, results);
+      pass = next_pass(active, limit);
+      if (ahead.has_threads()) continue;
+      decode(plan, pass);
       pass.clear();
-      for (ActiveCtc& entry : active) {
-        if (stop) entry.recording->fail(cancelled_error());
-      }
-      auto features = next_features(active);
-      for (std::size_t i = 0; i < active.size(); ++i) {
-        ActiveCtc& entry = active[i];
-        if (features[i].empty()) {
-          results.add(entry.index, entry.recording->take_result());
-          entry.recording.reset();
-        } else {
-          InFlight& utterance = pass.emplace_back();
-          utterance.recording = entry.recording.get();
-          utterance.features = std::move(features[i]);
-        }
-      }
-      std::erase_if(active, [](const ActiveCtc& entry) { return !entry.recording; });
-      if (!pass.empty()) decode_pass(plan, pass);
+      settle(active, results);
     }
   }
 
-  // Of an utterance of each; empty: the recording is over.
-  std::vector<std::vector<float>> next_features(const std::vector<ActiveCtc>& active) {
+  // Asks recordings for their next utterance, unless one waits already.
+  void prepare(std::vector<ActiveCtc>& active, ThreadPool& threads) {
     const Stopwatch watch(times.features);
-    std::vector<std::vector<float>> features(active.size());
     const auto next = [&](std::int64_t i, int) {
-      const auto at = static_cast<std::size_t>(i);
-      if (!active[at].recording->next(features[at])) features[at].clear();
+      ActiveCtc& entry = active[static_cast<std::size_t>(i)];
+      if (!entry.next) entry.next = entry.recording->next();
     };
     if (active.size() == 1) {
       next(0, 0);  // the threads are its own
     } else {
-      context.pool->parallel_for(static_cast<std::int64_t>(active.size()), next);
+      threads.parallel_for(static_cast<std::int64_t>(active.size()), next);
     }
-    return features;
   }
 
-  void decode_pass(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  // Gives out the recordings that are over.
+  static void settle(std::vector<ActiveCtc>& active, InOrder& results) {
+    for (ActiveCtc& entry : active) {
+      if (!entry.recording->has_failed() && entry.next && !*entry.next) entry.recording->fail(std::move(*entry.next).error());
+      if (!entry.recording->has_failed() && !(entry.next && !**entry.next)) continue;
+      results.add(entry.index, entry.recording->take_result());
+      entry.recording.reset();
+    }
+    std::erase_if(active, [](const ActiveCtc& entry) { return !entry.recording; });
+  }
+
+  // Of up to `limit` of the utterances that wait.
+  static std::vector<InFlight> next_pass(std::vector<ActiveCtc>& active, std::size_t limit) {
+    std::vector<InFlight> pass;
+    for (ActiveCtc& entry : active) {
+      if (pass.size() == limit) break;
+      pass.push_back({.recording = entry.recording.get(),
+                      .utterance = std::move(**std::exchange(entry.next, std::nullopt)).value(),
+                      .id = 0,
+                      .hypotheses = {},
+                      .results = {},
+                      .searched_on_gpu = false});
+    }
+    return pass;
+  }
+
+  // In as many parts as memory asks for: what a part gives does not depend on the others. A part that finds none is
+  // halved, and later ones are as small; an utterance that finds none by itself ends its recording.
+  void decode(const CtcPlan& plan, Pass pass) {
+    while (!pass.empty()) {
+      const Pass part = part_of(pass);
+      const std::optional<Error> lack = lacking_memory([&] { decode_part(plan, part); });
+      if (lack && part.size() > 1) {
+        most_seconds = seconds_of(part) / 2;
+        log(LogLevel::warning, fmt::format("{}: up to {:.0f} s of audio are decoded together", lack->what, most_seconds));
+        continue;
+      }
+      for (InFlight& utterance : part) {
+        if (lack) fail(utterance, *lack);
+        if (utterance.recording != nullptr) utterance.recording->take(utterance.utterance, utterance.results);
+      }
+      times.utterances += std::ssize(part);
+      times.searched_on_gpu += std::ranges::count(part, true, &InFlight::searched_on_gpu);
+      pass = pass.subspan(part.size());
+    }
+  }
+
+  static double seconds_of(Pass pass) {
+    double seconds = 0;
+    for (const InFlight& utterance : pass) seconds += utterance.utterance.duration;
+    return seconds;
+  }
+
+  // The first ones that may go together, one at least.
+  Pass part_of(Pass pass) const {
+    std::size_t count = 1;
+    while (count < pass.size() && seconds_of(pass.first(count + 1)) <= most_seconds) ++count;
+    return pass.first(count);
+  }
+
+  // Runs `body`. What it lacked, if it found no memory: then the state went, with what was open in it.
+  template <class Body>
+  std::optional<Error> lacking_memory(const Body& body) {
+    try {
+      body();
+      return std::nullopt;
+    } catch (const GpuOutOfMemory& error) {
+      state.reset();
+      return Error{ErrorCode::unsupported, error.what(), "device", "use another GPU, or --device cpu"};
+    } catch (const std::bad_alloc&) {
+      state.reset();
+      return Error{ErrorCode::internal, "out of memory", {}, {}};
+    }
+  }
+
+  void decode_part(const CtcPlan& plan, Pass pass) {
+    if (const Status opened = open_state(); !opened) {
+      for (InFlight& utterance : pass) fail(utterance, opened.error());
+      return;
+    }
     encode(plan, pass);
     {
       const Stopwatch watch(times.search);
@@ -116,21 +209,25 @@ struct CtcTranscriber::Impl {
       for (InFlight& utterance : pass) utterance.results = first_pass_results(utterance.hypotheses);
     }
     fail_faulty(pass);
-    for (InFlight& utterance : pass) {
+    for (const InFlight& utterance : pass) {
+      times.frames += state->frames(utterance.id);
       state->close(utterance.id);
-      if (utterance.recording != nullptr) utterance.recording->take(utterance.results);
     }
-    times.utterances += static_cast<std::int64_t>(pass.size());
+  }
+
+  static void fail(InFlight& utterance, Error error) {
+    if (utterance.recording != nullptr) utterance.recording->fail(std::move(error));
+    utterance.recording = nullptr;
   }
 
   static bool by_attention(const CtcPlan& plan) {
     return plan.mode == CtcMode::attention || plan.mode == CtcMode::joint;
   }
 
-  void encode(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  void encode(const CtcPlan& plan, Pass pass) {
     for (InFlight& utterance : pass) {
       utterance.id = state->open(plan.mask, true);
-      state->accept(utterance.id, utterance.features);
+      state->accept(utterance.id, utterance.utterance.features);
       state->finish(utterance.id);
     }
     std::vector<models::UtteranceId> ids;
@@ -141,11 +238,11 @@ struct CtcTranscriber::Impl {
       width > 0 ? state->step(ids, width) : state->step(ids);
     }
     fail_faulty(pass);
-    for (const InFlight& utterance : pass) times.frames += state->frames(utterance.id);
   }
 
   // The first pass of all utterances.
-  void search(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  void search(const CtcPlan& plan, Pass pass) {
+    for (InFlight& utterance : pass) utterance.searched_on_gpu = false;
     if (search_on_gpu(plan, pass)) return;
     context.pool->parallel_for(static_cast<std::int64_t>(pass.size()), [&](std::int64_t i, int) {
       InFlight& utterance = pass[static_cast<std::size_t>(i)];
@@ -158,7 +255,7 @@ struct CtcTranscriber::Impl {
 
   // A GPU searches all utterances in the time of the longest, which threads have searched six in each by then
   // (bench/gpu/ctc.cc: an H200 beside 16 threads of its host).
-  bool search_on_gpu(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  bool search_on_gpu(const CtcPlan& plan, Pass pass) {
     if (plan.mode == CtcMode::ctc_greedy_search || static_cast<int>(pass.size()) <= 6 * context.pool->threads()) {
       return false;
     }
@@ -171,12 +268,14 @@ struct CtcTranscriber::Impl {
     }
     std::vector<std::vector<decode::CtcHypothesis>> hypotheses(ids.size());
     if (ids.empty() || !state->search(ids, plan.prefix_beam(), hypotheses)) return false;
-    for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->hypotheses = std::move(hypotheses[i]);
-    times.searched_on_gpu += static_cast<std::int64_t>(ids.size());
+    for (std::size_t i = 0; i < heard.size(); ++i) {
+      heard[i]->hypotheses = std::move(hypotheses[i]);
+      heard[i]->searched_on_gpu = true;
+    }
     return true;
   }
 
-  void rescore(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  void rescore(const CtcPlan& plan, Pass pass) {
     const Stopwatch watch(times.rescore);
     std::vector<InFlight*> heard;
     std::vector<decode::RescoringInput> inputs;
@@ -190,8 +289,9 @@ struct CtcTranscriber::Impl {
     for (std::size_t i = 0; i < heard.size(); ++i) heard[i]->results = rescored_results(rescored.value()[i]);
   }
 
-  void search_by_attention(const CtcPlan& plan, std::vector<InFlight>& pass) {
+  void search_by_attention(const CtcPlan& plan, Pass pass) {
     for (InFlight& utterance : pass) {
+      utterance.results.clear();
       if (utterance.recording != nullptr) search_by_attention(plan, utterance);
     }
   }
@@ -224,12 +324,10 @@ struct CtcTranscriber::Impl {
   }
 
   // Ends the recordings whose utterances were not finite: they have no recording afterwards.
-  void fail_faulty(std::vector<InFlight>& pass) {
+  void fail_faulty(Pass pass) {
     while (const auto fault = state->take_fault()) {
       for (InFlight& utterance : pass) {
-        if (utterance.recording == nullptr || utterance.id != fault->row) continue;
-        utterance.recording->fail(fault_error(*fault));
-        utterance.recording = nullptr;
+        if (utterance.id == fault->row) fail(utterance, fault_error(*fault));
       }
     }
   }
@@ -239,13 +337,15 @@ CtcTranscriber::CtcTranscriber(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 CtcTranscriber::~CtcTranscriber() = default;
 
 Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<const models::CtcModel> model,
-                                                            ExecContext context, int batch_size) {
+                                                            ExecContext context, int batch_size,
+                                                            bool reads_ahead) {
   auto impl = std::make_unique<Impl>();
   const MelRecipe recipe = TRY(fbank_recipe(model->front_end()));
   impl->front_end = TRY(open_front_end(context, recipe));
   impl->model = std::move(model);
   impl->context = context;
   impl->batch_size = batch_size;
+  if (reads_ahead) impl->ahead_threads = as_many_threads(*context.pool);
   TRY(impl->open_state());
   return std::unique_ptr<Transcriber>(new CtcTranscriber(std::move(impl)));
 }
@@ -274,8 +374,8 @@ Result<Transcript> CtcTranscriber::transcribe(AudioSource& audio, const Transcri
   const auto admit = [&](std::vector<ActiveCtc>& active, std::size_t) {
     if (std::exchange(admitted, true)) return;
     auto recording = std::make_unique<CtcRecording>(plan, audio, callbacks, impl_->front_end.get(),
-                                                    *impl_->context.pool);
-    active.push_back({0, nullptr, std::move(recording)});
+                                                    impl_->reading_threads());
+    active.push_back({0, nullptr, std::move(recording), {}});
   };
   impl_->run(plan, 1, callbacks, admit, results);
   return std::move(*transcript);
@@ -300,8 +400,8 @@ void CtcTranscriber::transcribe_many(std::size_t count, const OpenAudio& open, c
   Admission admission(count, open, callbacks, *impl_->context.pool, results);
   const auto admit = [&](std::vector<ActiveCtc>& active, std::size_t wanted) {
     for (auto& [index, audio] : admission.next(wanted, active.size())) {
-      auto recording = std::make_unique<CtcRecording>(*plan, *audio, each, impl_->front_end.get(), *impl_->context.pool);
-      active.push_back({index, std::move(audio), std::move(recording)});
+      auto recording = std::make_unique<CtcRecording>(*plan, *audio, each, impl_->front_end.get(), impl_->reading_threads());
+      active.push_back({index, std::move(audio), std::move(recording), {}});
     }
   };
   impl_->run(*plan, static_cast<std::size_t>(impl_->batch_size), callbacks, admit, results);

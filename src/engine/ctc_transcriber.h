@@ -8,11 +8,12 @@
 namespace oasr::engine {
 
 // Recordings of up to a minute are one utterance; longer ones are cut at pauses (utterance_source.h), which a
-// warning `cut_at_pauses` says. Utterances of up to `batch_size` recordings go through the model in one pass.
+// warning `cut_at_pauses` says. Utterances of up to `batch_size` recordings go through the model in one pass, in parts where
+// memory does not hold them all. `reads_ahead`: those of the next pass are read meanwhile, on as many threads again.
 class CtcTranscriber final : public Transcriber {
  public:
   static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::CtcModel> model,
-                                                     ExecContext context, int batch_size);
+                                                     ExecContext context, int batch_size, bool reads_ahead);
   ~CtcTranscriber() override;
 
   Result<Transcript> transcribe(AudioSource& audio, const TranscribeOptions& options,

@@ -1,4 +1,5 @@
 // What the engine makes of odd, many and unfinished recordings, over a scripted model.
+#include "engine/aed_transcriber.h"
 #include "engine/engine_fixture.h"
 #include "testing/paths.h"
 
@@ -210,9 +211,13 @@ TEST_F(EngineInput, ManyTogetherEqualEachAloneBitForBit) {
   for (int i = 0; i < 7; ++i) inputs.push_back(babble(3 + 13.0 * i, 200 + 31.0 * i));
   std::vector<Transcript> alone;
   for (const auto& input : inputs) alone.push_back(*run(input, options));
-  for (const auto& [batch, threads] : {std::pair{2, 1}, {3, 1}, {8, 1}, {8, 4}}) {
-    ThreadPool others(threads);
-    auto many = *Transcriber::create(model, {.pool = &others, .isa = Isa::scalar}, batch);
+  struct Run {
+    int batch, threads;
+    bool reads_ahead = false;
+  };
+  for (const Run& how : {Run{2, 1}, {3, 1}, {8, 1}, {8, 4}, {1, 2, true}, {2, 2, true}, {3, 4, true}, {8, 4, true}}) {
+    ThreadPool others(how.threads);
+    auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, how.batch, how.reads_ahead);
     std::size_t expected_index = 0;
     many->transcribe_many(
         inputs.size(),
@@ -244,43 +249,130 @@ TEST_F(EngineInput, AsksAndTellsItsCallerOnTheThreadOfTheCall) {
   // The first eight recordings are asked for at most 8 + 1 times before they are read, 8 · 13 times while they are, if the
   // caller's thread should read all, and a few times in their steps; all together for more than once a recording.
   constexpr int kRecordings = 200, kAsked = 125;
-  ThreadPool others(4);
-  auto many = *Transcriber::create(model, {.pool = &others, .isa = Isa::scalar}, 8);
-  const auto owner = std::this_thread::get_id();
-  std::atomic<int> asked = 0, elsewhere = 0, cancelled = 0;
-  Callbacks callbacks;
-  callbacks.cancelled = [&] {
-    if (std::this_thread::get_id() != owner) ++elsewhere;
-    return ++asked > kAsked;
-  };
-  callbacks.progress = [&](double, double) {
-    if (std::this_thread::get_id() != owner) ++elsewhere;
-  };
-  many->transcribe_many(
-      kRecordings,
-      [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
-        return std::unique_ptr<AudioSource>(std::make_unique<TestAudio>(babble(3, 200 + 2.0 * static_cast<double>(i))));
-      },
-      english(), callbacks, [&](std::size_t, Result<Transcript> t) { cancelled += !t; });
-  EXPECT_EQ(elsewhere, 0);
-  EXPECT_GT(cancelled, 0);
+  for (const bool reads_ahead : {false, true}) {
+    ThreadPool others(4);
+    auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, 8, reads_ahead);
+    const auto owner = std::this_thread::get_id();
+    std::atomic<int> asked = 0, elsewhere = 0, cancelled = 0;
+    Callbacks callbacks;
+    callbacks.cancelled = [&] {
+      if (std::this_thread::get_id() != owner) ++elsewhere;
+      return ++asked > kAsked;
+    };
+    callbacks.progress = [&](double, double) {
+      if (std::this_thread::get_id() != owner) ++elsewhere;
+    };
+    many->transcribe_many(
+        kRecordings,
+        [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+          return std::unique_ptr<AudioSource>(std::make_unique<TestAudio>(babble(3, 200 + 2.0 * static_cast<double>(i))));
+        },
+        english(), callbacks, [&](std::size_t, Result<Transcript> t) { cancelled += !t; });
+    EXPECT_EQ(elsewhere, 0);
+    EXPECT_GT(cancelled, 0);
   EXPECT_LT(cancelled, kRecordings);
+  }
+}
+
+// A source whose reads take their time, so that it is still read when something else happens.
+class SlowAudio final : public AudioSource {
+ public:
+  explicit SlowAudio(std::vector<float> samples) : audio_(std::move(samples)) {}
+  const AudioInfo& info() const override { return audio_.info(); }
+  Result<std::size_t> read(std::span<float> out) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ++reads;
+    return audio_.read(out);
+  }
+  const std::optional<std::string>& truncated() const override { return audio_.truncated(); }
+  const std::vector<std::string>& warnings() const override { return audio_.warnings(); }
+  Status rewind() override { return audio_.rewind(); }
+  bool rewindable() const override { return true; }
+
+  static inline std::atomic<int> reads = 0;  // of all
+
+ private:
+  TestAudio audio_;
+};
+
+// Who cancels does not wait until what is read ahead has come to its end.
+TEST_F(EngineInput, StopsWhatIsReadAhead) {
+  use(say({at(0), 0, at(3)}));
+  ThreadPool others(2);
+  auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, 2, true);
+  int asked = 0, cancelled = 0;
+  Callbacks callbacks;
+  callbacks.cancelled = [&] { return ++asked > 40; };
+  SlowAudio::reads = 0;
+  many->transcribe_many(
+      3,
+      [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+        return std::unique_ptr<AudioSource>(std::make_unique<SlowAudio>(babble(i == 2 ? 1200 : 3)));
+      },
+      english(), callbacks, [&](std::size_t, const Result<Transcript>& t) { cancelled += !t; });
+  EXPECT_EQ(cancelled, 1);
+  EXPECT_LT(SlowAudio::reads, 1200 * 16000 / 4097 / 2);
+}
+
+TEST_F(EngineInput, OfABatchOfOneEachIsOverBeforeTheNextIsOpened) {
+  use(say({at(0), 0, at(3)}));
+  ThreadPool others(2);
+  for (const bool reads_ahead : {false, true}) {
+    auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, 1, reads_ahead);
+    std::size_t over = 0;
+    many->transcribe_many(
+        4,
+        [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+          EXPECT_EQ(over, i);
+          return std::unique_ptr<AudioSource>(std::make_unique<TestAudio>(babble(3)));
+        },
+        english(), {}, [&](std::size_t, const Result<Transcript>&) { ++over; });
+    EXPECT_EQ(over, 4u);
+  }
+}
+
+// An internal error meets recordings that are read ahead: they are lost with it, and the next call finds all in order.
+TEST_F(EngineInput, AnErrorWaitsForWhatIsReadAhead) {
+  use(say({at(0), 0, at(3)}));
+  ThreadPool others(2);
+  auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, 2, true);
+  const auto run_all = [&] {
+    std::vector<std::string> texts;
+    many->transcribe_many(
+        6,
+        [&](std::size_t) -> Result<std::unique_ptr<AudioSource>> {
+          return std::unique_ptr<AudioSource>(std::make_unique<SlowAudio>(babble(3)));
+        },
+        english(), {}, [&](std::size_t, Result<Transcript> t) { texts.push_back(t ? t->text : t.error().what); });
+    return texts;
+  };
+  for (const int failing : {0, 2, 4}) {
+    int calls = 0;
+    model->called = [&](std::string_view) {
+      if (calls++ == failing) throw std::runtime_error("a broken encoder");
+    };
+    EXPECT_THROW(run_all(), std::runtime_error) << failing;
+    model->called = [](std::string_view) {};
+    EXPECT_EQ(run_all(), std::vector<std::string>(6, " a")) << failing;
+  }
 }
 
 TEST_F(EngineInput, ABadRecordingStopsNoOther) {
   use(say({at(0), 0, at(3)}));
-  auto many = *Transcriber::create(model, {.pool = &pool, .isa = Isa::scalar}, 2);
-  std::vector<bool> good;
-  many->transcribe_many(
-      4,
-      [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
-        if (i == 1) return unexpected(ErrorCode::not_found, "no such file");
-        auto audio = std::make_unique<TestAudio>(babble(3));
-        if (i == 2) audio->fail_at = 0;
-        return std::unique_ptr<AudioSource>(std::move(audio));
-      },
-      english(), {}, [&](std::size_t, Result<Transcript> t) { good.push_back(t.has_value()); });
-  EXPECT_EQ(good, (std::vector<bool>{true, false, false, true}));
+  for (const bool reads_ahead : {false, true}) {
+    auto many = *AedTranscriber::create(model, {.pool = &pool, .isa = Isa::scalar}, 2, reads_ahead);
+    std::vector<bool> good;
+    many->transcribe_many(
+        6,
+        [&](std::size_t i) -> Result<std::unique_ptr<AudioSource>> {
+          if (i == 1 || i == 4) return unexpected(ErrorCode::not_found, "no such file");
+          auto audio = std::make_unique<TestAudio>(babble(3));
+          if (i == 2) audio->fail_at = 0;
+          return std::unique_ptr<AudioSource>(std::move(audio));
+        },
+        english(), {}, [&](std::size_t, Result<Transcript> t) { good.push_back(t.has_value()); });
+    EXPECT_EQ(good, (std::vector<bool>{true, false, false, true, false, true}));
+  }
 }
 
 }  // namespace

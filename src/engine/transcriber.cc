@@ -11,11 +11,13 @@ Result<std::unique_ptr<Transcriber>> Transcriber::create(std::shared_ptr<const m
   if (batch_size < 1 || batch_size > 256) {
     return unexpected(ErrorCode::invalid_argument, "the batch size must be 1 to 256", "batch_size");
   }
+  // While a GPU computes, threads can prepare what comes next.
+  const bool reads_ahead = context.gpu != nullptr && context.pool->threads() > 1;
   if (auto aed = std::dynamic_pointer_cast<const models::AedModel>(model)) {
-    return AedTranscriber::create(std::move(aed), context, batch_size);
+    return AedTranscriber::create(std::move(aed), context, batch_size, reads_ahead);
   }
   if (auto ctc = std::dynamic_pointer_cast<const models::CtcModel>(model)) {
-    return CtcTranscriber::create(std::move(ctc), context, batch_size);
+    return CtcTranscriber::create(std::move(ctc), context, batch_size, reads_ahead);
   }
   return unexpected(ErrorCode::unsupported, "no engine serves the family of " + model->info().architecture);
 }

@@ -16,7 +16,7 @@ namespace oasr::engine {
 
 // Where the time went, of families that measure it themselves: wall seconds.
 struct StageTimes {
-  double features = 0;   // front end
+  double features = 0;   // front end; on a GPU beside the others, on threads of its own
   double encode = 0;
   double search = 0;     // over the encoder's scores
   double rescore = 0;    // by attention decoders
@@ -30,7 +30,7 @@ struct StageTimes {
 // Not thread-safe: one call at a time.
 class Transcriber {
  public:
-  // The transcriber of the model's decode family. batch_size is 1 to 256. The context's pool must outlive
+  // The transcriber of the model's decode family, which reads ahead where a GPU computes. batch_size is 1 to 256. The context's pool must outlive
   // it. Errors: invalid_argument, unsupported (a family that no engine serves).
   static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::SpeechModel> model,
                                                      ExecContext context, int batch_size = 1);
