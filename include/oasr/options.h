@@ -25,7 +25,7 @@ struct EngineConfig {
   // products are much faster and whose text may differ (docs/numerics.md). Of a model that runs on the processor these
   // are refused.
   std::string arithmetic = "float32";
-  int threads = 0;               // 0: what the cgroup quota allows; beside a GPU, unless 1, as many again read ahead
+  int threads = 0;               // 0: what the cgroup quota allows; beside a GPU as many again, less one, read ahead
   int batch_size = 1;            // windows of different inputs decoded together
   bool download = true;          // a catalogue name that is not in the cache is pulled
 };

@@ -157,7 +157,7 @@ Result<std::unique_ptr<Transcriber>> AedTranscriber::create(std::shared_ptr<cons
   };
   impl->stepper = decode::Stepper(impl->for_each);
   impl->batch_size = batch_size;
-  if (reads_ahead) impl->ahead_threads = as_many_threads(*context.pool);
+  if (reads_ahead && context.pool->threads() > 1) impl->ahead_threads = threads_beside(*context.pool);
   return std::unique_ptr<Transcriber>(new AedTranscriber(std::move(impl)));
 }
 

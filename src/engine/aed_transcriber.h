@@ -8,7 +8,7 @@
 namespace oasr::engine {
 
 // The decoder state is created by the first call and kept. `reads_ahead`: recordings that come next are read while others are
-// decoded, on as many threads again.
+// decoded, by one thread less than the context's pool has, if that has more than one.
 class AedTranscriber final : public Transcriber {
  public:
   static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::AedModel> model, ExecContext context,

@@ -12,10 +12,11 @@
 
 namespace oasr::engine {
 
-// As many threads as `pool` has; null where the system has no more.
-inline std::unique_ptr<ThreadPool> as_many_threads(const ThreadPool& pool) {
+// One thread less than `pool` has, so that a processor is left for the one that gives the GPU work; null where the system
+// has no more. pool: of two threads at least.
+inline std::unique_ptr<ThreadPool> threads_beside(const ThreadPool& pool) {
   try {
-    return std::make_unique<ThreadPool>(pool.threads());
+    return std::make_unique<ThreadPool>(pool.threads() - 1);
   } catch (const std::system_error&) {
     return nullptr;
   }

@@ -345,7 +345,7 @@ Result<std::unique_ptr<Transcriber>> CtcTranscriber::create(std::shared_ptr<cons
   impl->model = std::move(model);
   impl->context = context;
   impl->batch_size = batch_size;
-  if (reads_ahead) impl->ahead_threads = as_many_threads(*context.pool);
+  if (reads_ahead && context.pool->threads() > 1) impl->ahead_threads = threads_beside(*context.pool);
   TRY(impl->open_state());
   return std::unique_ptr<Transcriber>(new CtcTranscriber(std::move(impl)));
 }

@@ -9,7 +9,8 @@ namespace oasr::engine {
 
 // Recordings of up to a minute are one utterance; longer ones are cut at pauses (utterance_source.h), which a
 // warning `cut_at_pauses` says. Utterances of up to `batch_size` recordings go through the model in one pass, in parts where
-// memory does not hold them all. `reads_ahead`: those of the next pass are read meanwhile, on as many threads again.
+// memory does not hold them all. `reads_ahead`: those of the next pass are read meanwhile, by one thread less than the
+// context's pool has, if that has more than one.
 class CtcTranscriber final : public Transcriber {
  public:
   static Result<std::unique_ptr<Transcriber>> create(std::shared_ptr<const models::CtcModel> model,

@@ -359,8 +359,9 @@ TEST_F(EngineInput, AnErrorWaitsForWhatIsReadAhead) {
 
 TEST_F(EngineInput, ABadRecordingStopsNoOther) {
   use(say({at(0), 0, at(3)}));
+  ThreadPool others(2);
   for (const bool reads_ahead : {false, true}) {
-    auto many = *AedTranscriber::create(model, {.pool = &pool, .isa = Isa::scalar}, 2, reads_ahead);
+    auto many = *AedTranscriber::create(model, {.pool = &others, .isa = Isa::scalar}, 2, reads_ahead);
     std::vector<bool> good;
     many->transcribe_many(
         6,

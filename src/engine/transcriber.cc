@@ -12,7 +12,7 @@ Result<std::unique_ptr<Transcriber>> Transcriber::create(std::shared_ptr<const m
     return unexpected(ErrorCode::invalid_argument, "the batch size must be 1 to 256", "batch_size");
   }
   // While a GPU computes, threads can prepare what comes next.
-  const bool reads_ahead = context.gpu != nullptr && context.pool->threads() > 1;
+  const bool reads_ahead = context.gpu != nullptr;
   if (auto aed = std::dynamic_pointer_cast<const models::AedModel>(model)) {
     return AedTranscriber::create(std::move(aed), context, batch_size, reads_ahead);
   }
