@@ -105,13 +105,18 @@ class GpuTimer final : public Timer {
 std::unique_ptr<Timer> timer_of(Case& c, const Problem& problem, const Place& place) {
   if (!c.time.missing.empty()) return nullptr;
   if (place.gpu == nullptr) return std::make_unique<HostTimer>(c, problem.sets);
+  const auto leave_out = [&](const std::exception& error) {
+    if (!c.group.empty()) throw;  // ours
+    c.time.missing = error.what();
+  };
   try {
     return std::make_unique<GpuTimer>(*place.gpu, c, problem.sets);
   } catch (const GpuError& error) {
-    if (!c.group.empty()) throw;  // ours
-    c.time.missing = error.what();
-    return nullptr;
+    leave_out(error);
+  } catch (const GpuOutOfMemory& error) {
+    leave_out(error);
   }
+  return nullptr;
 }
 
 void summarize(KernelTime& time, std::vector<double> us, int calls, int sets) {

@@ -127,6 +127,15 @@ struct Gpu::State {
   std::int32_t* found_rows() { return reinterpret_cast<std::int32_t*>(found.get()); }
 };
 
+namespace {
+
+Error not_free(int index, const char* what) {
+  return {ErrorCode::unsupported, what, fmt::format("device cuda:{}", index),
+          "see with nvidia-smi whether the card is free, or use --device cpu"};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
   const bool graphs = TRY(gpu_graphs());
   const int count = TRY(count_gpus());
@@ -163,9 +172,10 @@ Result<std::unique_ptr<Gpu>> Gpu::open(int index) {
     check(cudaMemcpy(state->rows, state->found.get(), kLayers * sizeof(std::int32_t), cudaMemcpyHostToDevice),
           "its first copy");
     state->layers.push_back("a layer without a name");
-  } catch (const std::exception& error) {  // GpuError, or lack of memory
-    return unexpected(ErrorCode::unsupported, error.what(), fmt::format("device cuda:{}", index),
-                      "see with nvidia-smi whether the card is free, or use --device cpu");
+  } catch (const GpuError& error) {
+    return unexpected(not_free(index, error.what()));
+  } catch (const GpuOutOfMemory& error) {
+    return unexpected(not_free(index, error.what()));
   }
   return std::unique_ptr<Gpu>(new Gpu(std::move(state)));
 }

@@ -116,8 +116,9 @@ std::unique_ptr<GpuMel::Queue> GpuMel::take() {
     lock.lock();
     if (queue != nullptr) return queue;
     --open_;
+    most_ = open_ > 0 ? open_ : kMostQueues;  // those that are there do; without any the next caller tries again
+    returned_.notify_all();                   // for whom that is news
     if (open_ == 0) std::rethrow_exception(failure);
-    most_ = open_;  // a card that is full has no more of them
   }
 }
 

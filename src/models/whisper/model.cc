@@ -103,7 +103,10 @@ Result<std::unique_ptr<AedState>> Model::new_state(ExecContext context, int wind
                              .rows = rows,
                              .cross_storage = cross_storage_,
                              .alignment_heads = tokens_.alignment_heads};
-  if (context.gpu != nullptr) TRY(check_memory(network_->config, options, context.gpu->free_bytes()));
+  if (context.gpu != nullptr) {
+    context.gpu->forget();
+    TRY(check_memory(network_->config, options, context.gpu->free_bytes()));
+  }
   return std::unique_ptr<AedState>(std::make_unique<State>(network_, context, options));
 }
 

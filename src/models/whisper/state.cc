@@ -113,7 +113,6 @@ State::State(std::shared_ptr<const Network> network, ExecContext context, StateO
       rows_(options.rows),
       window_open_(static_cast<std::size_t>(options.windows)),
       room_(context.gpu) {
-  if (context.gpu != nullptr) context.gpu->forget();
   pieces_.reserve(static_cast<std::size_t>(decoder_buffers_.tokens));
   for (const kernels::KvCache& cache :
        {encoder_buffers_.keys_values.at(0, 0), self_.at(0, 0), cross_.at(0, 0)}) {
